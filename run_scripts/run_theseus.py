@@ -75,7 +75,7 @@ class Replacement:
 
     def records(self, plan, folder: str):
         """The records of the task."""
-        return plan.task.kind.records(plan.wanted.sources["train"], *plan.of_input, folder)
+        return plan.task.kind.records(plan.splits.sources["train"], *plan.of_input, folder)
 
     def goal(self, goal, plan):
         """Returns the `FineTuning` of the successor, made from a single model's."""

@@ -21,9 +21,9 @@ def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
         folders: of a task's file, by the name of the task.
     """
     # The task of each file that the server takes, in the suite's order.
-    wanted = {layout.submission: row.task for row in suite.rows if not row.is_first
-              for layout in OF_SUITES[row.task].splits.values() if layout.submission}
-    files = {name: path for name, task in wanted.items() if task in folders
+    tasks = {layout.submission: row.task for row in suite.rows if not row.is_first
+             for layout in OF_SUITES[row.task].splits.values() if layout.submission}
+    files = {name: path for name, task in tasks.items() if task in folders
              and exists(path := os.path.join(folders[task], name))}
     if files:
         with (replace_aside(os.path.join(folder, NAME)) as aside,
@@ -32,7 +32,7 @@ def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
                 with open_file(path, "rb") as file:
                     archive.writestr(zipfile.ZipInfo(name, _DATE), file.read(),
                                      zipfile.ZIP_DEFLATED)
-    return sorted(files), [name for name in wanted if name not in files]
+    return sorted(files), [name for name in tasks if name not in files]
 
 
 def describe(folder: str, names: list[str], missing: list[str]) -> str:

@@ -54,8 +54,8 @@ class Heads:
 
     def size(self, task: Task, split: str, data_dir: str, length: int,
              model: Model) -> tuple[int, float]:
-        """The number of a file's examples, and the mean number of tokens of the first ones, which
-        are cut to `length`."""
+        """The number of a file's examples, and the mean of the first ones' tokens, cut to
+        `length`."""
         if task.kind.name == "span":
             return _size_of_questions(task.path(data_dir, split), length, model)
         flags = TaskFlags(task=task.name, data_dir=data_dir, skip_malformed_lines=True)
@@ -66,10 +66,11 @@ class Heads:
 
     def scores(self, run: FineTuneRun | None, task: Task, folder: str) -> dict[str, Any]:
         """The `metrics` that a run has left in its folder, and the name of the `headline`."""
-        del run, task
         path = os.path.join(folder, "metrics.json")
-        found = read_json(path) if exists(path) else {"headline": "", "metrics": {}}
-        return {name: found[name] for name in ("headline", "metrics")}
+        if not exists(path):
+            return {"headline": "", "metrics": {}}
+        result = read_json(path)
+        return {name: result[name] for name in ("headline", "metrics")}
 
 
 class Texts(Heads):
@@ -85,18 +86,16 @@ class Texts(Heads):
                                  "leave it out.")
 
     def defaults(self, config, task):
-        del config, task
         return {"max_seq_length": LONGEST_INPUT, **jobs.T5_DEFAULTS}
 
     def named(self, task, data_dir):
-        found = text_task(task.name)
-        if not found:
+        text = text_task(task.name)
+        if not text:
             raise InputError(f"T5 does not do {task.name} in a suite: none of "
                              "T5's --tasks is this one; leave it out.")
-        return {"task": [found.name], "data_dir": [data_dir]}
+        return {"task": [text.name], "data_dir": [data_dir]}
 
     def records(self, folder):
-        del folder
         return {}
 
     def size(self, task, split, data_dir, length, model):
@@ -107,13 +106,13 @@ class Texts(Heads):
 
     def scores(self, run, task, folder):
         """The scores under the names that a head's have, as fractions."""
-        found = super().scores(run, task, folder)["metrics"]
+        scores = super().scores(run, task, folder)["metrics"]
         text = typing.cast(TextTask, text_task(task.name))
         metrics = dict(zip(text.metrics, task.metrics))
         member, = run.members
-        named = {f"{file.official_split}/{metrics[name]}": found[f"{file.name}/{name}"] / _PERCENT
-                 for file in map(member.sets.get, member.wanted.eval_splits)
-                 for name in text.metrics} if found else {}
+        named = {f"{file.official_split}/{metrics[name]}": scores[f"{file.name}/{name}"] / _PERCENT
+                 for file in map(member.sets.get, member.splits.eval_splits)
+                 for name in text.metrics if scores}
         return {"headline": next(iter(named), ""), "metrics": named}
 
 

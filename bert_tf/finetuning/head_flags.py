@@ -41,8 +41,9 @@ class ClassifierFlags:
 
     def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
         """The settings of training, with the encoder frozen if it only gives features."""
-        head = CHOICES.get(self.head or "")
-        return frozen(settings, f"head={self.head}") if head and head.choice.freezes else settings
+        if self.head and CHOICES[self.head].choice.freezes:
+            return frozen(settings, f"head={self.head}")
+        return settings
 
 
 _of_lstms = only("feature_layers")

@@ -16,32 +16,32 @@ def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:
     Raises:
         InputError: a head does not exist, or the network is not BERT's encoder.
     """
-    found = parse_heads(flags.attention_mask_heads, config, "attention_mask_heads")
+    heads = parse_heads(flags.attention_mask_heads, config, "attention_mask_heads")
     if not flags.reverse_head_mask:
-        return found
-    return [(layer, head) for layer in sorted({layer for layer, _ in found})
-            for head in _heads(config, layer) if (layer, head) not in found]
+        return heads
+    return [(layer, head) for layer in sorted({layer for layer, _ in heads})
+            for head in _heads(config, layer) if (layer, head) not in heads]
 
 
-def parse_heads(given: list[str], config: Any, flag: str) -> list[tuple[int, int]]:
+def parse_heads(pairs: list[str], config: Any, flag: str) -> list[tuple[int, int]]:
     """The (layer, head), both from 0, of "layer:head", both from 1.
 
     Raises:
         InputError: a head does not exist, or the network is not BERT's encoder.
     """
-    if given and not isinstance(config, EncoderConfig):
+    if pairs and not isinstance(config, EncoderConfig):
         raise InputError(f"--{flag} is for BERT's encoder, not for {config.model_type}; leave the "
                          "flag out.")
-    found = []
-    for pair in given:
+    heads = []
+    for pair in pairs:
         layer, _, head = pair.partition(":")
         if not (layer.isdecimal() and head.isdecimal() and 1 <= int(layer) <= config.depth
                 and int(head) - 1 in _heads(config, int(layer) - 1)):
             raise InputError(f"--{flag}: {pair!r} names no head; give layer:head, from 1:1 to "
                              f"{config.depth}:{config.num_attention_heads}"
                              f"{', that was not pruned' * bool(config.pruned_heads)}.")
-        found.append((int(layer) - 1, int(head) - 1))
-    return sorted(set(found))
+        heads.append((int(layer) - 1, int(head) - 1))
+    return sorted(set(heads))
 
 
 def _heads(config, layer):

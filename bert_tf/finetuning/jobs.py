@@ -12,7 +12,7 @@ from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.finetuning.python_values import plain, typed
+from bert_tf.finetuning.python_values import items, plain, typed
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags import applicable
@@ -116,23 +116,25 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
 def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
              output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun:
     """Opens the run that `finetune` carries out; arguments and errors are `finetune`'s."""
-    if not isinstance(task, Mapping):
-        task = {"task": task} if isinstance(task, str) else {"tasks": list(task)}
+    if isinstance(task, str):
+        task = {"task": task}
+    elif not isinstance(task, Mapping):
+        task = {"tasks": list(task)}
     asked = {**task, **settings}
-    given = {**{name: plain(value) for name, value in asked.items() if value is not None},
+    flags = {**{name: plain(value) for name, value in asked.items() if value is not None},
              "init_checkpoint": fetched(init_checkpoint), "output_dir": os.fspath(output_dir)}
-    given.setdefault("do_train", True)
-    files = [name for name in ("train_file", "dev_file", "predict_file") if given.get(name)]
-    given.setdefault("do_eval", not files or files[-1] != "train_file")
-    job = JOBS[job_of({name: value for name, value in given.items() if value not in ("", [])})]
+    flags.setdefault("do_train", True)
+    files = [name for name in ("train_file", "dev_file", "predict_file") if flags.get(name)]
+    flags.setdefault("do_eval", not files or files[-1] != "train_file")
+    job = JOBS[job_of({name: value for name, value in flags.items() if value not in ("", [])})]
     known = settings_of(job)
     if unknown := sorted(asked.keys() - known):
         meant = nearest(unknown[0], known)
         raise InputError(f"this task has no setting {', '.join(unknown)}; "
                          f"{meant and f'did you mean {meant}? '}bert-finetune --helpfull with the "
                          "task lists its settings.")
-    values = {**job.defaults(given)[1], **given}
-    names = {*given, *applicable(job.classes, values)}
+    values = {**job.defaults(flags)[1], **flags}
+    names = {*flags, *applicable(job.classes, values)}
     values = {name: value for name, value in values.items() if name in names}
     return job.open(*(kind(**typed(kind, values)) for kind in job.classes))
 
@@ -173,17 +175,15 @@ def _kind_of(given):
 
 def _saved_kind(given):
     """The kind of the task that the model was fine-tuned on, or None."""
-    models = given.get("ensemble") or []
-    models = models.split(",") if isinstance(models, str) else models
+    models = items(given.get("ensemble") or [])
     folder = given.get("init_checkpoint") or next(iter(models), given.get("output_dir"))
-    saved = SavedTask.read(folder) if folder else None
-    return saved.task.kind.name if saved else None
+    saved = folder and SavedTask.read(folder)
+    return saved and saved.task.kind.name
 
 
 def _writes_texts(given):
     """Returns whether the model is T5, or T5 alone learns one of the tasks."""
-    tasks = given.get("tasks") or []
-    if not {*(tasks.split(",") if isinstance(tasks, str) else tasks)}.isdisjoint(_OF_T5):
+    if not _OF_T5.isdisjoint(items(given.get("tasks") or [])):
         return True
     with contextlib.suppress(InputError):       # the command reports it
         return _saved_kind(given) == _TEXTS or paper_defaults.config_of(given).model_type == "t5"

@@ -24,9 +24,8 @@ _SHOWN = 5      # labels in a message
 
 def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
               settings: FineTuneSettings, options: dict) -> SavedTask | None:
-    """Returns the task of the model whose head is trained further; None for a new head. Unless
-    --keep_head decides, the head is kept for the same kind of task with the same labels, and one
-    line says what happens.
+    """The task of the model whose head is trained further; None for a new head. Unless --keep_head
+    decides, the head of the same kind and labels is kept, and one line says what happens.
 
     Args:
         model: the model to begin with.
@@ -43,10 +42,13 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
     if reason:
         print(f"a new head is trained, since {reason}", flush=True)
         return None
-    seeds = ("; all trials begin with it, so their seeds decide only the order of the examples and "
-             "dropout" if len(settings.trials()) > 1 else "")
-    what = f"with the labels {_list(saved.task.labels)}" if saved.task.labels else (
-        f"for {saved.task.kind.title}")
+    seeds = ""
+    if len(settings.trials()) > 1:
+        seeds = ("; all trials begin with it, so their seeds decide only the order of the examples "
+                 "and dropout")
+    what = f"for {saved.task.kind.title}"
+    if saved.task.labels:
+        what = f"with the labels {_list(saved.task.labels)}"
     if saved.options.get("label_mean"):
         what += f" of numbers around {saved.options['label_mean']:.6g}"
     print(f"the head of {model.path}, {what}, is trained further{seeds} (--keep_head=False begins "
@@ -80,9 +82,10 @@ def _obstacle(model, saved, task, task_flags, options):
     if head not in model.weights.heads:
         return f"{model.weights.source} does not hold the head of its task"
     for name in saved.task.kind.head_options:
-        value, known = (given.get(name, _DEFAULTS.get(name)) for given in (options, saved.options))
+        default = _DEFAULTS.get(name)
+        value, known = options.get(name, default), saved.options.get(name, default)
         if name in _DECIDED:
-            value = value or _DEFAULTS.get(name)
+            value = value or default
         elif value is None:
             continue        # as in training
         if value != known:
@@ -95,9 +98,11 @@ def _obstacle(model, saved, task, task_flags, options):
     names, known = task.label_names, saved.task.label_names
     if names and known and set(names) != set(known):      # what the numbers of two tasks mean
         return f"{path} knows the labels {_list(known)}, and here are {_list(names)}"
-    fits = (task.kind.fits_labels(labels, saved.task.labels) if task.labels else
-            set(labels or ()) == set(saved.task.labels))
-    if labels and not fits:
+    if task.labels:
+        fits = task.kind.fits_labels(labels, saved.task.labels)
+    else:
+        fits = not labels or set(labels) == set(saved.task.labels)
+    if not fits:
         return f"{path} knows the labels {_list(saved.task.labels)}, and here are {_list(labels)}"
     return ""
 
@@ -110,5 +115,5 @@ def _training_set(task, task_flags, saved):
 
 
 def _list(labels):
-    shown = ", ".join(map(str, labels[:_SHOWN]))
-    return shown + (f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else "")
+    more = f" and {len(labels) - _SHOWN} more" * (len(labels) > _SHOWN)
+    return ", ".join(map(str, labels[:_SHOWN])) + more

@@ -20,17 +20,18 @@ def answer_most_frequent(task: str, data_dir: str, output_dir: str) -> None:
     named = placed(TASKS[task], data_dir)
     has_test = any(named.has_file(data_dir, split) for split in named.splits
                    if split.startswith("test"))
-    wanted = TaskFlags(task=task, data_dir=data_dir).find(named, True, True, has_test)
-    counts = collections.Counter(example.label for example in wanted.sources["train"].examples())
+    files = TaskFlags(task=task, data_dir=data_dir).find(named, True, True, has_test)
+    counts = collections.Counter(example.label for example in files.sources["train"].examples())
     label = max(sorted(counts), key=counts.__getitem__)
     scores: dict[str, float] = {}
-    for split in dict.fromkeys([*wanted.eval_splits, *wanted.test_splits]):
-        predictions = SplitPredictions(wanted.sources[split])
-        found = np.full(len(predictions.examples), label)
-        likely = np.eye(len(named.labels))[found]
-        predictions.write(output_dir, {"probabilities": likely}, found, split in wanted.test_splits)
-        if split in wanted.eval_splits:
-            scores |= {f"{split}/{name}": value for name, value in predictions.score(found).items()}
+    for split in dict.fromkeys([*files.eval_splits, *files.test_splits]):
+        predictions = SplitPredictions(files.sources[split])
+        answers = np.full(len(predictions.examples), label)
+        predictions.write(output_dir, {"probabilities": np.eye(len(named.labels))[answers]},
+                          answers, split in files.test_splits)
+        if split in files.eval_splits:
+            scores |= {f"{split}/{name}": score
+                       for name, score in predictions.score(answers).items()}
     write_json(os.path.join(output_dir, "metrics.json"), {
-        "task": task, "headline": named.kind.headline(named, wanted.eval_splits),
+        "task": task, "headline": named.kind.headline(named, files.eval_splits),
         "label": named.labels[label], "metrics": scores})

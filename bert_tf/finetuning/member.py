@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf import data
 from bert_tf.files import make_folder
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.task_flags import Wanted
+from bert_tf.tasks.task_flags import RunSplits
 from bert_tf.tokenization.coverage import Coverage, join
 from bert_tf.training import trials
 
@@ -21,7 +21,7 @@ class Member:
         task: `Task` with its labels.
         model: the `bert_tf.opening.Model` to begin with.
         options: of input and head, see `Kind.options`.
-        wanted: the splits that the run needs.
+        splits: the files that the run needs.
         flags, settings: see `FineTuneRun`.
         class_weights: see `model.class_weights`.
         head_name: the name of its head among other tasks' heads; "" for the only task of a run.
@@ -37,7 +37,7 @@ class Member:
     task: Task
     model: Any
     options: dict
-    wanted: Wanted
+    splits: RunSplits
     flags: Any
     settings: Any
     class_weights: str | list[float] | None = None
@@ -58,7 +58,7 @@ class Member:
     @property
     def predicted_splits(self) -> list[str]:
         """The splits that the model answers, each once."""
-        return list(dict.fromkeys([*self.wanted.eval_splits, *self.wanted.test_splits]))
+        return list(dict.fromkeys([*self.splits.eval_splits, *self.splits.test_splits]))
 
     @property
     def of_input(self) -> tuple:
@@ -83,8 +83,8 @@ class Member:
     def headline(self) -> str:
         """The name of the score that compares models."""
         if self.head_name:
-            return self.score_name(self.wanted.eval_splits[0], self.task.headline)
-        return self.task.kind.headline(self.task, self.wanted.eval_splits)
+            return self.score_name(self.splits.eval_splits[0], self.task.headline)
+        return self.task.kind.headline(self.task, self.splits.eval_splits)
 
     def head(self) -> tuple[str, dict]:
         """The name in `bert_tf.heads` of its head, and the head's arguments."""
@@ -98,10 +98,10 @@ class Member:
         Args:
             train: function that plans the records to train on, in place of the task's own.
         """
-        kind, sources = self.task.kind, self.wanted.sources
+        kind, sources = self.task.kind, self.splits.sources
         self.predictions |= {
             split: kind.predictions(sources[split], *self.of_input,
-                                    is_scored=split in self.wanted.eval_splits)
+                                    is_scored=split in self.splits.eval_splits)
             for split in self.predicted_splits}
         return {split: train() if train and split == "train" else
                 kind.records(source, *self.of_input, folder) for split, source in sources.items()}
@@ -120,20 +120,20 @@ class Member:
             one.report(*one.make(self.flags.num_workers, may_replace))
 
     def open_records(self, folder: str, padding: str) -> None:
-        """Opens the records of all splits, and frees the rows of the training file. For `padding`
-        see `ExampleSet`."""
-        if "train" in self.wanted.sources:
-            self.wanted.sources["train"].rows.forget()
+        """Opens all records, and frees the rows of the training file. `padding`: see
+        `ExampleSet`."""
+        if "train" in self.splits.sources:
+            self.splits.sources["train"].rows.forget()
         self.sets |= {split: data.ExampleSet(os.path.join(folder, f"{split}.manifest.json"),
                                              padding=padding)
-                      for split in self.wanted.sources}
+                      for split in self.splits.sources}
 
     def answer(self, predict, split: str) -> tuple[dict, dict, Any]:
-        """Returns a model's answers to a split: arrays, losses, predictions. For `predict` see
-        `FineTuning.evaluate`."""
+        """A model's answers to a split: arrays, losses, predictions; see `FineTuning.evaluate`."""
         examples = self.sets[split]
-        seen = (data.TaskExamples(examples, self.head_name, self.number) if self.head_name
-                else examples)
+        seen = examples
+        if self.head_name:
+            seen = data.TaskExamples(examples, self.head_name, self.number)
         answers, losses = predict(seen, measures=self.task.kind.measures)
         answers = self.predictions[split].join(answers)
         return answers, losses, self.predictions[split].decode(answers, examples)
@@ -154,10 +154,10 @@ class Member:
         return {self.score_name(split, name): value for name, value in predictions.score(
             predictions.against_ties(answers, predicted)).items()}
 
-    def join_scores(self, found: list[dict[str, float]]) -> dict[str, float]:
+    def join_scores(self, split_scores: list[dict[str, float]]) -> dict[str, float]:
         """The scores of splits in one dict, after the scores of all splits together."""
-        return {**self.task.kind.overall(found), **{
-            name: value for scores in found for name, value in scores.items()}}
+        return {**self.task.kind.overall(split_scores), **{
+            name: value for scores in split_scores for name, value in scores.items()}}
 
     def advice(self) -> list[str]:
         """What helps a model that gives all examples one answer: another vocabulary, if much of the
@@ -172,10 +172,10 @@ class Member:
         waits = "A larger --early_stopping waits longer for answers that differ."
         return [trials.REMEDY, *[waits] * bool(self.settings.early_stopping)]
 
-    def write(self, found: dict) -> None:
+    def write(self, answered: dict) -> None:
         """Writes the predictions of `answer_all`."""
         make_folder(self.folder, "output_dir")
-        for split, (answers, _, predicted) in found.items():
+        for split, (answers, _, predicted) in answered.items():
             paths = self.predictions[split].write(
-                self.folder, answers, predicted, split in self.wanted.test_splits)
+                self.folder, answers, predicted, split in self.splits.test_splits)
             print("wrote " + ", ".join(paths), flush=True)

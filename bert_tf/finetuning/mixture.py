@@ -105,11 +105,11 @@ class MixtureFlags:
     def deciding(self, names: list[str]) -> list[str]:
         """Tasks whose mean score decides."""
         known = {_plain(name): name for name in names} | {name: name for name in names}
-        found = [known.get(given, known.get(_plain(given))) for given in self.best_of]
-        if None in found:
-            raise InputError(f"--best_of names {self.best_of[found.index(None)]}, but the tasks "
+        deciding = [known.get(name, known.get(_plain(name))) for name in self.best_of]
+        if None in deciding:
+            raise InputError(f"--best_of names {self.best_of[deciding.index(None)]}, but the tasks "
                              f"are {', '.join(names)}.")
-        return found or list(names)
+        return deciding or list(names)
 
 
 def _plain(name):
@@ -124,14 +124,13 @@ def _name(given, described):
 
 
 def _find(flags, name, row, job):
-    """The `Wanted` of a task, whose sources have the task with its labels."""
-    files = {key: value for key, value in row.items() if key in _FILES}
+    """The `RunSplits` of a task, whose sources have the task with its labels."""
+    files = {"data_dir": flags.data_dir,
+             **{key: value for key, value in row.items() if key in _FILES}}
     if name in TASKS:
-        own = TaskFlags(**{**files, "task": name,
-                           "data_dir": files.get("data_dir") or find_folder(
-                               flags.data_dir, name, _ROW_FOLDER)})
-    else:
-        own = TaskFlags(**{"data_dir": flags.data_dir, **files})
+        files["task"] = name
+        files["data_dir"] = row.get("data_dir") or find_folder(flags.data_dir, name, _ROW_FOLDER)
+    own = TaskFlags(**files)
     task = dataclasses.replace(own.read_task(), name=name)
     if task.kind.name not in KINDS:
         raise InputError(f"{name} is a task of {task.kind.title}, which can't be trained together "
@@ -142,10 +141,10 @@ def _find(flags, name, row, job):
     has_test = any(split.startswith("test") and task.has_file(own.data_dir, split)
                    for split in task.splits)
     with naming(f"task {name}"):
-        wanted = own.find(task, job.do_train, job.do_eval, job.do_predict and has_test)
+        splits = own.find(task, job.do_train, job.do_eval, job.do_predict and has_test)
     sources = {split: dataclasses.replace(source, task=dataclasses.replace(source.task, name=name))
-               for split, source in wanted.sources.items()}
-    return wanted._replace(sources=sources)
+               for split, source in splits.sources.items()}
+    return splits._replace(sources=sources)
 
 
 def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
@@ -158,10 +157,10 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
     """
     members = []
     for name, row in flags.rows().items():
-        wanted = _find(flags, name, row, job)
-        if not wanted.sources:
+        splits = _find(flags, name, row, job)
+        if not splits.sources:
             continue
-        task = next(iter(wanted.sources.values())).task
+        task = next(iter(splits.sources.values())).task
         saved = None
         if not job.do_train or job.keep_head:
             saved = SavedTask.read(task_folder(model.folder, name))
@@ -173,11 +172,11 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
         with naming(f"task {name}"):
             task.kind.check_options(options, model.max_seq_length, model.tokenizer)
         if job.do_train and not saved:
-            options = with_begun(task, options, wanted.sources["train"], SavedTask.read(
+            options = with_begun(task, options, splits.sources["train"], SavedTask.read(
                 task_folder(settings.output_dir, name)))
         rate = row.get("dropout_p", job.classifier_dropout)
         members.append(Member(
-            task, model, options, wanted, job, settings, head_name=name, number=len(members),
+            task, model, options, splits, job, settings, head_name=name, number=len(members),
             loss_weight=float(row.get("loss_weight", 1.0)),
             dropout_rate=float(_DROPOUT.get(name, 0.1) if rate is None else rate),
             teachers=teachers_of(row, name, task) if job.do_train else (),
@@ -194,10 +193,10 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
 
 def _given(flags, row, task, saved):
     """The options of a task that the flags and its row give."""
-    turned = flags.hypothesis_first
+    turned, own = flags.hypothesis_first, ()    # a model keeps the options of its kind
     if not saved:       # true by default; tasks have no such option where it is false
         turned = None if turned is False else True
-    own = () if saved else _OF_KINDS.get(task.kind.name, ())    # a model keeps its own
+        own = _OF_KINDS.get(task.kind.name, ())
     return {"answer_turns": _turns(flags, row, task, saved), "hypothesis_first": turned,
             **{key: row[key] for key in ("long_text", *own)
                if row.get(key) or (key == "label_mean" and key in row)}}
@@ -230,35 +229,33 @@ def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[in
         order = dataclasses.replace(order, epochs=epochs, count=settings.num_train_steps)
     steps = settings.num_train_steps or len(order.steps())
     # With a ratio, the rate is scheduled for more steps than there are, as in the original.
-    scheduled = settings.schedule_steps or (
-        steps if settings.num_train_steps else max(order.total_steps, steps))
+    scheduled = settings.schedule_steps or settings.num_train_steps or max(order.total_steps, steps)
+    ends_later = scheduled != steps and SCHEDULES[settings.learning_rate_schedule].ends
+    warmup = settings.num_warmup_steps
+    if warmup is None:      # not rounded, as in the original
+        warmup = scheduled * settings.warmup_proportion
     return dataclasses.replace(
         settings, num_train_steps=steps, train_batch_size=batch, num_train_epochs=epochs,
-        schedule_steps=(scheduled if scheduled != steps
-                        and SCHEDULES[settings.learning_rate_schedule].ends else 0),
-        # Not rounded, as in the original.
-        num_warmup_steps=(scheduled * settings.warmup_proportion
-                          if settings.num_warmup_steps is None else settings.num_warmup_steps),
+        schedule_steps=scheduled * ends_later, num_warmup_steps=warmup,
         eval_steps=settings.eval_steps or order.steps_of_epoch,
-        early_stopping=(settings.early_stopping or math.ceil(epochs) + 1) if does_evaluate else 0,
-    ), order
+        early_stopping=(settings.early_stopping or math.ceil(epochs) + 1) * does_evaluate), order
 
 
 def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]:
     """The named tasks without a training set that heads of others answer, such as AX, and whose
     files are there to be predicted."""
-    found = []
+    guests = []
     for member in members if job.do_predict else ():
         for name in (name for name, task in TASKS.items() if task.model_of == member.name):
             try:
-                wanted = _find(flags, name, {}, dataclasses.replace(job, do_train=False,
+                splits = _find(flags, name, {}, dataclasses.replace(job, do_train=False,
                                                                     do_eval=False))
             except InputError:      # its folder is not there
                 continue
-            found.extend(dataclasses.replace(member, task=source.task, wanted=wanted, is_guest=True,
-                                             sets={}, predictions={})
-                         for source in list(wanted.sources.values())[:1])     # of all splits
-    return found
+            for source in list(splits.sources.values())[:1]:     # all have one task
+                guests.append(dataclasses.replace(member, task=source.task, splits=splits,
+                                                  is_guest=True, sets={}, predictions={}))
+    return guests
 
 
 def open_model(flags: MixtureFlags, job, settings) -> Any:
@@ -293,8 +290,7 @@ def _length(folder):
 
 
 def objectives_of(members: list[Member]) -> Callable:
-    """The function (config, dtype) that makes the heads of tasks, and their objectives of learning
-    from teachers."""
+    """The function (config, dtype) that makes the heads of tasks and what learns from teachers."""
     def make(config, dtype):
         made = [getattr(objectives, HEADS[name].objective)(config, dtype=dtype, **arguments)
                 for name, arguments in (member.head() for member in members)]

@@ -9,12 +9,12 @@ from bert_tf.files import copy_file, exists, make_folder, write_aside, write_jso
 from bert_tf.finetuning.member import Member
 
 
-def copy_submissions(member: Member, found: Iterable[str]) -> None:
+def copy_submissions(member: Member, splits: Iterable[str]) -> None:
     """Copies to one folder the files that GLUE's server takes of a task's splits."""
-    for split in found:
+    for split in splits:
         name = member.task.split(split).submission
         path = os.path.join(member.folder, name or "")
-        if split in member.wanted.test_splits and name and exists(path):
+        if split in member.splits.test_splits and name and exists(path):
             folder = os.path.join(member.settings.output_dir, "submission")
             make_folder(folder, "output_dir")
             copy_file(path, os.path.join(folder, name))
@@ -24,7 +24,7 @@ def copy_submissions(member: Member, found: Iterable[str]) -> None:
 def write_scores(run, scores: dict[str, float]) -> None:
     """Writes scores of a `FineTuneRun`'s tasks, and of training the curves and best epochs."""
     folder = run.settings.output_dir
-    if any(member.wanted.eval_splits for member in run.members):
+    if any(member.splits.eval_splits for member in run.members):
         scores = {"average": run.average(scores), **scores}
     described = {"headlines": {m.name: m.headline for m in run.members}, "metrics": scores}
     if run.flags.do_train:

@@ -19,25 +19,25 @@ def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...
     Raises:
         InputError: they are not folders, or the task can have none.
     """
-    given = tuple(row.get("teachers", ()))
-    if given and any(feature.axis == "C*S" for feature in task.kind.features):
+    folders = tuple(row.get("teachers", ()))
+    if folders and any(feature.axis == "C*S" for feature in task.kind.features):
         raise InputError(f"teachers of {name}: give folders of classification "
                          "or regression models.")
-    return given
+    return folders
 
 
 def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
     """Returns the `Distillation` of a task, from its row."""
-    found = find_distillation(row.get("distillation", MTDNN.name))
-    if [term.objective for term in found.terms] != ["SoftTargets"]:
-        raise InputError(f"distillation of {name}: {found.name} compares more than logits; give "
-                         "one that compares only logits, such as mtdnn_kd or minibert.")
-    return found
+    distillation = find_distillation(row.get("distillation", MTDNN.name))
+    if [term.objective for term in distillation.terms] != ["SoftTargets"]:
+        raise InputError(f"distillation of {name}: {distillation.name} compares more than logits; "
+                         "give one that compares only logits, such as mtdnn_kd or minibert.")
+    return distillation
 
 
 def taught_records(member, folder: str) -> "compression.TaughtRecords":
     """The training records of a task, a `Member`, that its teachers answer, for a folder."""
-    source = member.wanted.sources["train"]
+    source = member.splits.sources["train"]
     teachers = compression.Teachers(tuple(map(compression.Teacher, member.teachers)))
     teachers.check(member.task)
     own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
@@ -48,8 +48,8 @@ def taught_records(member, folder: str) -> "compression.TaughtRecords":
 
 def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
     """Describes the `Distillation`s of tasks, if one of them is not MT-DNN's."""
-    found = {name: row.describe() for name, row in taught.items() if row != MTDNN}
-    return {"distillation": found} if found else {}
+    rows = {name: row.describe() for name, row in taught.items() if row != MTDNN}
+    return {"distillation": rows} if rows else {}
 
 
 def shared_features(members: Sequence) -> "data.SharedFeatures":

@@ -59,26 +59,26 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     """
     if flags.do_train and output_dir:
         _check_overwrites(output_dir, task_dir or output_dir)
-    found = open_beginning(flags, output_dir)
-    found.config.check_takes_heads(found.path or flags.bert_config_file)
-    found.config.check_reads_texts(found.path or flags.bert_config_file)
-    config = flags.quantised(found.config)
+    model = open_beginning(flags, output_dir)
+    model.config.check_takes_heads(model.path or flags.bert_config_file)
+    model.config.check_reads_texts(model.path or flags.bert_config_file)
+    config = flags.quantised(model.config)
     if flags.encoder_dropout is not None and flags.do_train:
         config = dataclasses.replace(
             config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
-    saved = found.saved
+    saved = model.saved
     if flags.do_train and find_head:
-        saved = find_head(found)
+        saved = find_head(model)
     elif flags.do_train and not flags.keep_head:
         saved = None
     # A run that was begun keeps its length and its tokens, whatever the defaults are now.
     run = (task_dir or output_dir) if flags.do_train else ""
     begun_task = SavedTask.read(run) if run else None
-    found.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
-    found.config, found.saved = config, saved
-    has_begun = run and _began_with(found.path, output_dir)
-    _settle_tokens(found, flags, run, begun_task if has_begun else None)
-    return found
+    model.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
+    model.config, model.saved = config, saved
+    has_begun = run and _began_with(model.path, output_dir)
+    _settle_tokens(model, flags, run, begun_task if has_begun else None)
+    return model
 
 
 def _check_overwrites(output_dir, task_dir):
@@ -91,23 +91,23 @@ def _check_overwrites(output_dir, task_dir):
 
 def _began_with(path, output_dir):
     """Returns whether a trial in an output folder began with the model at `path` ("": random)."""
-    return any(known["init_checkpoint"] == wanted
-               for wanted in [path and absolute(path)]
-               for known in training.trials.descriptions(output_dir))
+    path = path and absolute(path)
+    return any(trial["init_checkpoint"] == path
+               for trial in training.trials.descriptions(output_dir))
 
 
-def _settle_tokens(found, flags, run, begun):
+def _settle_tokens(model, flags, run, begun):
     """Gives a model its case and its tokenizer. If a run with the task `begun` continues, they come
     from its folder `run`; else from the flags and the files."""
-    found.do_lower_case = None if found.saved else flags.do_lower_case
-    path = found.vocab_file or (found.weights and found.weights.vocab_file)
-    if path and not found.saved and flags.do_lower_case is None:
-        found.do_lower_case = begun.do_lower_case if begun else default_case(path)
+    model.do_lower_case = None if model.saved else flags.do_lower_case
+    path = model.vocab_file or (model.weights and model.weights.vocab_file)
+    if path and not model.saved and flags.do_lower_case is None:
+        model.do_lower_case = begun.do_lower_case if begun else default_case(path)
     if begun and find_vocabulary(run):
-        kept = open_tokenizer(run, found.tokenizer.do_lower_case)
-        if kept.vocabulary.agrees(found.tokenizer.vocabulary):
-            found.tokenizer = kept
-    check_case(found.tokenizer, flags.vocab_file or found.weights.vocab_file)
+        tokenizer = open_tokenizer(run, model.tokenizer.do_lower_case)
+        if tokenizer.vocabulary.agrees(model.tokenizer.vocabulary):
+            model.tokenizer = tokenizer
+    check_case(model.tokenizer, flags.vocab_file or model.weights.vocab_file)
 
 
 def _length(flags, known, default, config):
@@ -131,11 +131,11 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
     saved = SavedTask.read(folder)
     if saved is None:
         return
-    mine = {"max_seq_length": model.max_seq_length,
-            "do_lower_case": model.tokenizer.do_lower_case, **options}
-    theirs = {**saved.options, **vars(saved)}
-    others = [f"--{name} ({theirs.get(name)}, now {value})" for name, value in mine.items()
-              if theirs.get(name) != value]
+    options = {"max_seq_length": model.max_seq_length,
+               "do_lower_case": model.tokenizer.do_lower_case, **options}
+    before = {**saved.options, **vars(saved)}
+    others = [f"--{name} ({before.get(name)}, now {value})" for name, value in options.items()
+              if before.get(name) != value]
     if not saved.is_of(task):
         others.insert(0, "task or other labels")
     if others:

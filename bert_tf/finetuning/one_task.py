@@ -57,24 +57,24 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
     if model_flags.do_train:
         check_style(model, options)
     task.kind.check_options(options, model.max_seq_length, model.tokenizer)
-    wanted = task_flags.find(task_flags.with_options(task, options), model_flags.do_train,
+    splits = task_flags.find(task_flags.with_options(task, options), model_flags.do_train,
                              model_flags.do_eval, model_flags.do_predict)
-    task = next(iter(wanted.sources.values())).task     # with its labels
+    task = next(iter(splits.sources.values())).task     # with its labels
     if task.kind.has_labels and not task.labels:
         raise InputError(f"there is no {TASK_FILE} beside {model.path}, so its labels are not "
                          "known; name a model that bert_tf fine-tuned, or give its --labels in "
                          "their order.")
     if model_flags.do_train and not (model_flags.keep_head and model.saved):
-        options = with_begun(task, options, wanted.sources["train"],
+        options = with_begun(task, options, splits.sources["train"],
                              SavedTask.read(settings.output_dir))
     check_smoothing(settings, task)
     weights = class_weights(settings.class_weights, task)
     if model_flags.do_train:
         check_task(settings.output_dir, task, model, task.kind.fixed_options(options))
-    member = Member(task, model, options, wanted, model_flags, settings, weights)
+    member = Member(task, model, options, splits, model_flags, settings, weights)
     if model.saved and not model_flags.do_train:
         for split in member.predicted_splits:
-            model.saved.check_texts(task.kind.num_texts(task, split), wanted.sources[split].path)
+            model.saved.check_texts(task.kind.num_texts(task, split), splits.sources[split].path)
     return member
 
 
@@ -113,8 +113,7 @@ def check_has_training_set(task: Task) -> None:
 
 
 def _saved_options(model, model_flags):
-    """The options that the model was trained with; without those of another head's numbers, for a
-    new head."""
+    """The options that the model was trained with; for a new head without those of numbers."""
     saved = model.saved.options if model.saved else {}
     is_new = model_flags.do_train and not model_flags.keep_head
     return {name: value for name, value in saved.items()

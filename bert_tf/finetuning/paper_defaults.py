@@ -16,7 +16,7 @@ _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
 # Options that a model keeps when its head is trained further.
 _OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "label_mean", "max_qa_length",
             "carry_choices")
-_WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
+_WARMUP = ("num_warmup_steps", "warmup_proportion")
 
 
 def config_of(given: Mapping[str, Any]) -> Sizes:
@@ -46,9 +46,9 @@ def _may_keep(given, name):
     saved = SavedTask.read(folder_of(path)) if path else None
     if not saved or not name:
         return bool(saved)
-    mine, its = OF_SUITES[name], saved.task
-    return (mine.labels, mine.label_names or its.label_names) == (
-        its.labels, its.label_names or mine.label_names)
+    task, trained = OF_SUITES[name], saved.task
+    return (task.labels, task.label_names or trained.label_names) == (
+        trained.labels, trained.label_names or task.label_names)
 
 
 def _defaults(given, task_of):
@@ -60,10 +60,11 @@ def _defaults(given, task_of):
         config = config_of(given)
         values = dict(finetuning_defaults.find(config, task_of()))
         # 0 steps mean that a flag is not given; a warm-up of 0 is one.
-        given = {**given, **{name: True for name in _WARMUP[-2:] if given.get(name) is not None}}
-        for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):
-            if any(given.get(other) for other in others):
-                values.pop(name, None)
+        has_steps = any(given.get(name) for name in _STEPS)
+        if has_steps:
+            values.pop("num_train_steps", None)
+        if has_steps or any(given.get(name) is not None for name in _WARMUP):
+            values.pop("num_warmup_steps", None)
         if given.get("keep_head", _may_keep(given, task_of())):
             for name in _OF_HEAD:
                 values.pop(name, None)

@@ -18,8 +18,9 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 def plain(value: Any) -> Any:
     """Returns numbers and arrays of NumPy as Python's, paths as str, and others as they are."""
-    return value.tolist() if hasattr(value, "tolist") else (
-        os.fspath(value) if isinstance(value, os.PathLike) else value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def written(value: Any) -> str:
@@ -44,21 +45,24 @@ def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kind(hint):
     """The plain type: `int` for `int | None`, `list` for `list[str]`."""
-    names = (hint, typing.get_origin(hint)) if typing.get_origin(hint) is list else (
-        hint, *typing.get_args(hint))
+    origin = typing.get_origin(hint)
+    names = (list,) if origin is list else (hint, *typing.get_args(hint))
     return next(kind for kind in _WANTED if kind in names)
 
 
 def _number(kind, value):
     """A value as a number, if it is written as one, or is equal to one."""
-    found = value if value is None or isinstance(value, bool) else kind(value)
-    return found if isinstance(value, str) or found == value else value
+    if value is None or isinstance(value, bool):
+        return value
+    number = kind(value)
+    return number if isinstance(value, str) or number == value else value
 
 
-def _items(value):
-    """A list, or a str with commas, as a list of str."""
-    items = list(filter(None, value.split(","))) if isinstance(value, str) else value
-    return list(map(written, items)) if isinstance(items, (list, tuple)) else value
+def items(value: Any) -> Any:
+    """A list, or a str with commas, as a list of str; other values as they are."""
+    if isinstance(value, str):
+        return list(filter(None, value.split(",")))
+    return list(map(written, value)) if isinstance(value, (list, tuple)) else value
 
 
 # By type: reads what stands for a value of the type; gives back or refuses what does not.
@@ -66,16 +70,16 @@ _READERS: dict[type, Callable] = {
     bool: lambda value: _BOOLS.get(str(value).lower(), value),
     int: functools.partial(_number, int), float: functools.partial(_number, float),
     str: lambda value: written(value) if isinstance(value, (int, float)) else value,
-    list: _items}
+    list: items}
 
 
 def _typed(name, value, kind):
     if name in _OF_COLUMNS and isinstance(value, (list, tuple)):
         value = written(value)
-    found = value
+    read = value
     with contextlib.suppress(TypeError, ValueError, OverflowError):
-        found = _READERS[kind](value)
-    if found is not None and (not isinstance(found, kind)
-                              or isinstance(found, bool) and kind is not bool):
+        read = _READERS[kind](value)
+    if read is not None and (not isinstance(read, kind)
+                             or isinstance(read, bool) and kind is not bool):
         raise InputError(f"{name} is {value!r}; it must be {_WANTED[kind]}.")
-    return found
+    return read

@@ -48,16 +48,18 @@ class QuantisationFlags:
             InputError: the flags don't go together, or the network can't be rounded so.
         """
         check(self)
-        given = {key: getattr(self, flag) for flag, key in _KEYS.items()
-                 if getattr(self, flag) not in (None, [])}
-        if self.quantisation is None or self.quantisation == _NONE:
-            has_any = self.quantisation and config.quantisation
+        if self.quantisation is None:
+            return config
+        if self.quantisation == _NONE:
+            has_any = config.quantisation
             return dataclasses.replace(config, quantisation=None) if has_any else config
         if "quantisation" not in config.added_keys:
             raise InputError("--quantisation is for encoders of BERT and its relatives, not for "
                              f"{config.model_type}; leave the flag out.")
-        if "weight_bits" in given:
-            bits = tuple(map(int, given["weight_bits"]))
-            given["weight_bits"] = bits[0] if len(bits) == 1 else bits
+        keys = {key: getattr(self, flag) for flag, key in _KEYS.items()
+                if getattr(self, flag) not in (None, [])}
+        if "weight_bits" in keys:
+            bits = tuple(map(int, keys["weight_bits"]))
+            keys["weight_bits"] = bits[0] if len(bits) == 1 else bits
         return dataclasses.replace(config, quantisation=Quantisation(
-            **{**QUANTISATIONS[self.quantisation], **given}))
+            **{**QUANTISATIONS[self.quantisation], **keys}))

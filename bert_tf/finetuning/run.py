@@ -68,23 +68,23 @@ class FineTuneRun:
         return self.members[0].model
 
     def evaluate(self, predict) -> dict:
-        """The metrics of all splits to score; of several tasks it prints a table. See
-        `FineTuning.evaluate`."""
+        """The metrics of all splits to score; prints a table of several tasks. See `FineTuning`."""
         scores, losses, degenerate = {}, [], []
         width = max(len(member.name) for member in self.members)
         for member in self.members:
-            found = []
-            for split in member.wanted.eval_splits:
+            split_scores = []
+            for split in member.splits.eval_splits:
                 answered = member.answer(predict, split)
-                losses += [_own_loss(answered[1])] if answered[1] else []
+                if answered[1]:
+                    losses.append(_own_loss(answered[1]))
                 degenerate.append(member.is_degenerate(split, answered))
-                found.append(member.score(split, answered))
+                split_scores.append(member.score(split, answered))
                 if self.deciding:
                     print(f"  {member.name:{width}}  {split}: " + "  ".join(
                         f"{name.removeprefix(member.score_name(split, ''))} {value:.4f}"
-                        for name, value in found[-1].items())
+                        for name, value in split_scores[-1].items())
                         + f"  {DEGENERATE}" * degenerate[-1], flush=True)
-            scores |= member.join_scores(found)
+            scores |= member.join_scores(split_scores)
         if not self.deciding:
             return {**({"loss": losses[0]} if losses else {}), **scores,
                     "degenerate": float(any(degenerate))}
@@ -114,7 +114,8 @@ class FineTuneRun:
             if self.flags.do_train:
                 for member in self.members if self.is_chief else ():
                     make_folder(member.folder, "output_dir")
-                    chosen = _saved_options(member) if self.is_trained else {}
+                    saved = SavedTask.read(member.folder) if self.is_trained else None
+                    chosen = saved.options if saved else {}
                     save_task(member.folder, member.task, member.model,
                               {**chosen, **member.options})
                 if self.deciding and self.is_chief:
@@ -146,39 +147,39 @@ class FineTuneRun:
         """Answers all splits, and writes predictions and scores."""
         scores = {}
         for member in everyone:
-            found = member.answer_all(predict)
+            answered = member.answer_all(predict)
             if not self.is_chief:
                 continue
             if path == os.path.join(member.folder, keras_file.NAME):
-                _keep_chosen(member, found)
+                _keep_chosen(member, answered)
             if not self.deciding:
-                self.write(found)
+                self.write(answered)
                 return
-            member.write(found)
-            mixture_reports.copy_submissions(member, found)
-            for split in member.wanted.eval_splits:
-                scores |= member.score(split, found[split])
+            member.write(answered)
+            mixture_reports.copy_submissions(member, answered)
+            for split in member.splits.eval_splits:
+                scores |= member.score(split, answered[split])
         if scores:
             mixture_reports.write_scores(self, scores)
 
-    def write(self, found: dict) -> None:
+    def write(self, answered: dict) -> None:
         """Writes the predictions of the only task, and their scores.
 
         Args:
-            found: see `Member.answer_all`.
+            answered: see `Member.answer_all`.
         """
         member, = self.members
-        member.write(found)
+        member.write(answered)
         archive.write_archives(self.settings.output_dir, {
             one.archive_of for one in member.predictions.values()} - {""})
-        scored = [split for split in found if member.predictions[split].is_scored(
-            split in member.wanted.eval_splits)]
+        scored = [split for split in answered if member.predictions[split].is_scored(
+            split in member.splits.eval_splits)]
         if not scored:
             return
-        measured = [found[split][1] for split in scored if found[split][1]]
+        measured = [answered[split][1] for split in scored if answered[split][1]]
         scores = {**({"loss": _own_loss(measured[0])} if measured else {}),
-                  **member.join_scores([member.score(split, found[split]) for split in scored])}
-        if any(member.is_degenerate(split, found[split]) for split in scored):
+                  **member.join_scores([member.score(split, answered[split]) for split in scored])}
+        if any(member.is_degenerate(split, answered[split]) for split in scored):
             print(training.trials.ONE_ANSWER, *member.advice(), flush=True)
             if self.flags.do_train and self.flags.keep_head:
                 print(f"The training began with the head of {self.model.path}; --keep_head=False "
@@ -263,16 +264,10 @@ def _own_loss(means):
     return next(value for name, value in means.items() if name.endswith("/loss"))
 
 
-def _saved_options(member):
-    """The options in the task's file, those chosen for the model too; {} without a file."""
-    saved = SavedTask.read(member.folder)
-    return saved.options if saved else {}
-
-
-def _keep_chosen(member, found):
+def _keep_chosen(member, answered):
     """Keeps the options that are best for the splits to score with the model."""
-    for split in member.wanted.eval_splits if SavedTask.read(member.folder) else ():
-        if chosen := member.predictions[split].choose(found[split][2]):
+    for split in member.splits.eval_splits if SavedTask.read(member.folder) else ():
+        if chosen := member.predictions[split].choose(answered[split][2]):
             saved = SavedTask.require(member.folder, "output_dir")
             dataclasses.replace(saved, options={**saved.options, **chosen}).write(member.folder)
 
@@ -310,7 +305,7 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
 
 def _tuning(run, member, strategy):
     """The `FineTuning` of a run on one task."""
-    task, eval_splits, flags = member.task, member.wanted.eval_splits, member.flags
+    task, eval_splits, flags = member.task, member.splits.eval_splits, member.flags
     head, arguments = task.kind.head(task, member.options)
     weights = member.class_weights if flags.do_train else None
     if weights == BALANCED:
@@ -386,7 +381,7 @@ def _mixture_tuning(run, strategy):
          "input": {member.name: member.options for member in members},
          "best_of": run.deciding, "padding": run.padding,
          **mixture_teaching.described(taught)},
-        {member.name: [member.sets[split].identity() for split in member.wanted.eval_splits]
+        {member.name: [member.sets[split].identity() for split in member.splits.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else training.MultiTaskLearner,
         model.path, bool(flags.keep_head), model.take_weights())
@@ -401,9 +396,11 @@ def open_task(task_flags, model_flags, settings, head_flags=None) -> FineTuneRun
     Raises:
         InputError: see `open_run`; or the models do not go together.
     """
-    options = {**getattr(task_flags, "options", {}), **(head_flags.options() if head_flags else {})}
-    if head_flags and model_flags.do_train:
-        settings = head_flags.frozen(settings)
+    options = dict(getattr(task_flags, "options", {}))
+    if head_flags:
+        options |= head_flags.options()
+        if model_flags.do_train:
+            settings = head_flags.frozen(settings)
     if not model_flags.ensemble:
         return open_run(task_flags, model_flags, settings, options)
     model_flags.check(settings)
@@ -434,11 +431,11 @@ def _answer_together(runs):
     """Scores and predicts with the mean of several models, one after the other."""
     first, member = runs[0], runs[0].members[0]
     answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
-    found = {}
+    answered = {}
     for split in member.predicted_splits:
         combined, predicted = member.predictions[split].combine(
             [(run.members[0].predictions[split], one[split][0], run.members[0].sets[split])
              for run, one in zip(runs, answers)])
-        found[split] = combined, {}, predicted
+        answered[split] = combined, {}, predicted
     if first.is_chief:
-        first.write(found)
+        first.write(answered)

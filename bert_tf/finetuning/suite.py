@@ -99,15 +99,15 @@ class SuiteRun:
         Raises:
             InputError: a task's files, or the task that it depends on, are not there.
         """
-        found = [cell for row in self.rows for cell in self._cells_of(row)]
+        cells = [cell for row in self.rows for cell in self._cells_of(row)]
         names = {row.task for row in self.rows}
-        for cell in found:
+        for cell in cells:
             if cell.begins_with and cell.begins_with not in names:
                 raise InputError(f"{cell.row.task} needs the model of {cell.begins_with}, which is "
                                  f"not among --tasks; add it, or leave {cell.row.task} "
                                  "out" + (", or leave --intermediate out." if cell.trains else "."))
-        needed = {cell.begins_with for cell in found}
-        return sorted(found, key=lambda cell: (cell.row.task not in needed, not cell.trains))
+        needed = {cell.begins_with for cell in cells}
+        return sorted(cells, key=lambda cell: (cell.row.task not in needed, not cell.trains))
 
     def folder(self, row: Row) -> str:
         """The folder of a task's official files."""
@@ -137,9 +137,9 @@ class SuiteRun:
 
     def cells_of(self, task: str) -> dict[str, list[Cell]]:
         """The cells of a task by the point of the grid."""
-        mine = [cell for cell in self.cells if cell.row.task == task]
-        return {point: [cell for cell in mine if cell.point == point]
-                for point in dict.fromkeys(cell.point for cell in mine)}
+        of_task = [cell for cell in self.cells if cell.row.task == task]
+        return {point: [cell for cell in of_task if cell.point == point]
+                for point in dict.fromkeys(cell.point for cell in of_task)}
 
     def result(self, cell: Cell) -> dict | None:
         """The results of a finished cell: `metrics`, and the name of the `headline`.
@@ -153,9 +153,9 @@ class SuiteRun:
                 return None
             if cell.begins_with and not self.chosen(cell.begins_with):
                 return None     # whether it began with the model to be chosen is not known yet
-            found = read_json(path)
-            _check_settings(cell, found["settings"], self._described(cell))
-            self._results[path] = found
+            result = read_json(path)
+            _check_settings(cell, result["settings"], self._described(cell))
+            self._results[path] = result
         return self._results[path]
 
     def headline(self, cell: Cell) -> float:
@@ -185,9 +185,8 @@ class SuiteRun:
         points = self.cells_of(task)
         if not all(self.result(cell) for cells in points.values() for cell in cells):
             return None
-        counted = [found for cells in points.values()
-                   if (found := [cell for cell in cells if not self.diverged(cell)])]
-        best = max(counted, default=None,
+        counted = [[cell for cell in cells if not self.diverged(cell)] for cells in points.values()]
+        best = max(filter(None, counted), default=None,
                    key=lambda cells: statistics.median(map(self.headline, cells)))
         return best and max(best, key=self.headline)
 
@@ -224,10 +223,10 @@ class SuiteRun:
 
     def _measure(self, cell, model):
         """Trains, scores and predicts; False if another process makes the records."""
-        run, family = None, self.family
+        task = OF_SUITES[cell.row.task]
         if cell.point == MAJORITY:
-            answer_most_frequent(cell.row.task, self.folder(cell.row), cell.folder)
-            family = HEADS
+            answer_most_frequent(task.name, self.folder(cell.row), cell.folder)
+            scores = HEADS.scores(None, task, cell.folder)
         else:
             with contextlib.ExitStack() as held:
                 if records := cell.settings.get("records_dir"):
@@ -235,9 +234,13 @@ class SuiteRun:
                     if not _is_held(held, records):
                         return False
                 run = jobs.open_job(**{"init_checkpoint": "", **cell.settings, **model,
-                                   "output_dir": cell.folder})
-        scores = {"metrics": {}, DIVERGED: True} if run and _diverges(run) else (
-            family.scores(run, OF_SUITES[cell.row.task], cell.folder))
+                                       "output_dir": cell.folder})
+            try:
+                run.carry_out()
+                scores = self.family.scores(run, task, cell.folder)
+            except DivergedError as error:
+                print(error, flush=True)
+                scores = {"metrics": {}, DIVERGED: True}
         write_json(os.path.join(cell.folder, RESULT), {"settings": self._described(cell), **scores})
         return True
 
@@ -258,10 +261,10 @@ class SuiteRun:
         chosen = self.chosen(cell.row.task)
         for cells in self.cells_of(cell.row.task).values():
             done = [other for other in cells if self.result(other)]
-            kept = chosen or (max(done, key=self.headline) if done else None)
+            best = chosen or (max(done, key=self.headline) if done else None)
             for other in done:
                 _remove(resume.checkpoints(other.folder))
-                if other != kept and other.trains:
+                if other != best and other.trains:
                     _remove([os.path.join(other.folder, MODEL_FILE)])
 
 
@@ -296,32 +299,11 @@ def _describe(cell, result):
         "DIVERGED" if result.get(DIVERGED) else ", ".join(scores))
 
 
-def _diverges(run):
-    """Carries a run out; whether it diverges."""
-    try:
-        run.carry_out()
-    except DivergedError as error:
-        print(error, flush=True)
-        return True
-    return False
-
-
 def _begins(cell, chosen, family):
     """The settings that name another task's model to begin with."""
-    return {"init_checkpoint": chosen.folder,
-            **({"keep_head": cell.row.keeps_head} if type(family) is Heads else {})}
-
-
-def _check_settings(cell, found, wanted):
-    """Raises InputError if a result's settings differ from its cell's settings."""
-    if found == wanted:
-        return
-    if {**found, "chosen": wanted.get("chosen")} == wanted:
-        raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that is no "
-                         "longer the best; name another --output_dir, or remove all such folders "
-                         f"of {cell.row.task}.")
-    raise InputError(f"{cell.folder} holds a run with other settings; name another --output_dir, "
-                     f"or remove {cell.folder}.")
+    if family is not HEADS:
+        return {"init_checkpoint": chosen.folder}
+    return {"init_checkpoint": chosen.folder, "keep_head": cell.row.keeps_head}
 
 
 def _check_model(chosen):
@@ -330,6 +312,18 @@ def _check_model(chosen):
         raise InputError(f"{chosen.folder} is now the best run of {chosen.row.task}, but its model "
                          "was removed when another run was better; remove the folder, and run the "
                          "same command again to train it.")
+
+
+def _check_settings(cell, settings, expected):
+    """Raises InputError if a result's settings differ from its cell's settings."""
+    if settings == expected:
+        return
+    if {**settings, "chosen": expected.get("chosen")} == expected:
+        raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that is no "
+                         "longer the best; name another --output_dir, or remove all such folders "
+                         f"of {cell.row.task}.")
+    raise InputError(f"{cell.folder} holds a run with other settings; name another --output_dir, "
+                     f"or remove {cell.folder}.")
 
 
 def _is_held(stack, path):

@@ -71,11 +71,11 @@ def _load(run, cell: Cell, model: Model) -> Load:
     if cell.point == MAJORITY:
         return Load(0, 0, 0.0)
     defaults = run.family.defaults(model.config, task.name)
-    given = {**defaults, **cell.settings}
+    values = {**defaults, **cell.settings}
     if run.family.has_epochs and {"train_batch_size", "num_train_epochs"} & cell.settings.keys():
-        given = {name: value for name, value in given.items()
-                 if name != "num_train_steps" or name in cell.settings}
-    length = int(min(given.get("max_seq_length") or task.defaults.max_seq_length,
+        values = {name: value for name, value in values.items()
+                  if name != "num_train_steps" or name in cell.settings}
+    length = int(min(values.get("max_seq_length") or task.defaults.max_seq_length,
                      model.config.max_position_embeddings))
     sizes = {split: _size(run, task, split, data_dir, length, model) for split in task.splits
              if task.has_file(data_dir, split)}
@@ -85,7 +85,7 @@ def _load(run, cell: Cell, model: Model) -> Load:
         return Load(0, 0, read)
     known = {field.name for field in dataclasses.fields(FineTuneSettings)}
     settings = FineTuneSettings(output_dir=cell.folder, **{
-        name: value for name, value in given.items() if name in known}).resolve(
+        name: value for name, value in values.items() if name in known}).resolve(
         task.defaults, examples)
     seen = settings.num_train_steps * settings.train_batch_size
     return Load(examples, settings.num_train_steps, _TRAINED * seen * tokens + _READ * read)

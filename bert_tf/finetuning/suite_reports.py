@@ -39,15 +39,15 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
             names := _lacking(row, medians.get(row.task)))}):
         figures["lacking"] = lacking
     for split in ("dev", "test"):
-        if found := run.suite.languages(medians, split):
-            figures.setdefault("ways", {})[split] = found
+        if ways := run.suite.languages(medians, split):
+            figures.setdefault("ways", {})[split] = ways
     return {"tasks": tasks, "missing": missing, **figures}
 
 
 def _medians(summary):
     """The medians of each finished task at the chosen point, by "split/metric"."""
-    return {task: {name: of["median"] for name, of in found["points"][found["chosen"]].items()}
-            for task, found in summary["tasks"].items() if "chosen" in found}
+    return {task: {name: of["median"] for name, of in result["points"][result["chosen"]].items()}
+            for task, result in summary["tasks"].items() if "chosen" in result}
 
 
 def _lacking(row, scores):
@@ -58,19 +58,18 @@ def _lacking(row, scores):
 
 
 def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
-    results = {cell.seed: found["metrics"] for cell in cells
-               if (found := run.result(cell)) and not run.diverged(cell)}
-    found = {}
+    results = {cell.seed: result["metrics"] for cell in cells
+               if (result := run.result(cell)) and not run.diverged(cell)}
+    point = {}
     # A file may not have been there for all seeds.
     for name in dict.fromkeys(name for metrics in results.values() for name in metrics):
         whole = 100 if OF_SUITES[row.task].kind.is_percent(name) else 1
         by_seed = {str(seed): metrics[name] / whole for seed, metrics in results.items()
                    if name in metrics}
         values = list(by_seed.values())
-        found[name] = {
-            "mean": statistics.fmean(values), "median": statistics.median(values),
-            "stdev": deviation(values), "values": by_seed}
-    return found
+        point[name] = {"mean": statistics.fmean(values), "median": statistics.median(values),
+                       "stdev": deviation(values), "values": by_seed}
+    return point
 
 
 def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
@@ -78,12 +77,12 @@ def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
     Test files with labels, such as RACE's, have rows too; test files of languages have tables."""
     lines = [f"| {' | '.join(_HEADING)} |", "|---" * len(_HEADING) + "|"]
     for row in run.rows:
-        found = summary["tasks"][row.task]
-        for point, metrics in found["points"].items():
+        task = summary["tasks"][row.task]
+        for point, metrics in task["points"].items():
             for name, of in metrics.items():
                 if is_of(name if run.suite.ways else name.removeprefix("test/"),
                          (*row.metrics, *row.shown)):
-                    mark = " *" * (point == found.get("chosen"))
+                    mark = " *" * (point == task.get("chosen"))
                     lines.append(f"| {row.task} | {name} | {point}{mark} | " + " | ".join((
                         f"{100 * of['mean']:.1f} ± {100 * of['stdev']:.1f}",
                         f"{100 * of['median']:.1f}", f"{100 * max(of['values'].values()):.1f}",

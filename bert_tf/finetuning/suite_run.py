@@ -29,15 +29,15 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     config = config_of(vars(job))
     suite, rows = _choose(job)
     points = list(_grid(job, suite.grids.get(config.model_type, Grid())).points())
-    given = {name: value for name, value in vars(job).items() if value is not None}
-    settings = {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)}
+    flags = {name: value for name, value in vars(job).items() if value is not None}
+    settings = {name: value for name, value in flags.items() if name not in (*_MODEL, *_SUITE)}
     family = FAMILIES.get(config.model_type, HEADS)
     family.check([*settings, *(f"grid_{name}" for name in points[0]),
                   *(name for name in ("rank_pronouns", "do_lower_case")
                     if getattr(job, name) != getattr(SuiteFlags, name))])
     run = SuiteRun(
         suite, rows, job.data_dir, job.output_dir,
-        {name: given[name] for name in _MODEL if given.get(name, "") != ""},
+        {name: flags[name] for name in _MODEL if flags.get(name, "") != ""},
         points, list(range(job.random_seed, job.random_seed + job.num_trials)), settings,
         job.intermediate, family)
     assert run.cells        # an error of the files comes before work
@@ -67,13 +67,13 @@ def _grid(job, known):
     if job.num_train_steps and job.grid_num_train_epochs:
         raise InputError("--num_train_steps replaces the epochs; "
                          "leave out --grid_num_train_epochs.")
-    given = {name: tuple(map(kind, values))
-             for name, kind in (("learning_rate", float), ("train_batch_size", int),
-                                ("num_train_epochs", float))
-             if (values := getattr(job, f"grid_{name}"))}
+    axes = {name: tuple(map(kind, values))
+            for name, kind in (("learning_rate", float), ("train_batch_size", int),
+                               ("num_train_epochs", float))
+            if (values := getattr(job, f"grid_{name}"))}
     if job.num_train_steps:
-        given["num_train_epochs"] = ()
-    return dataclasses.replace(known, **given)
+        axes["num_train_epochs"] = ()
+    return dataclasses.replace(known, **axes)
 
 
 def carry_out(job: SuiteFlags, begin: Callable[[], None]) -> None:

@@ -46,10 +46,10 @@ def check_row(name: str, row: Any, path: str) -> dict[str, Any]:
     if wrong:
         raise InputError(f"{path}: the row of {name} has {', '.join(sorted(wrong))}; its keys may "
                          f"be {', '.join(KEYS)}.")
-    given = {key: value for key, value in row.items() if value is not None}
-    if isinstance(given.get("teachers"), str):
-        given["teachers"] = [given["teachers"]]
+    values = {key: value for key, value in row.items() if value is not None}
+    if isinstance(values.get("teachers"), str):
+        values["teachers"] = [values["teachers"]]
     with naming(f"{path}: the row of {name}"):
-        given = typed(TaskRow, given)
-        TaskRow(**given)
-    return given
+        values = typed(TaskRow, values)
+        TaskRow(**values)
+    return values

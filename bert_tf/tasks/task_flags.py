@@ -38,7 +38,7 @@ _ABSENT: typing.Any = None     # of a flag that a kind does not have
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
-class Wanted(typing.NamedTuple):
+class RunSplits(typing.NamedTuple):
     """The splits that a run needs.
 
     Attributes:
@@ -121,13 +121,12 @@ class FileFlags:
         if self.task:
             return self._in_scheme(placed(self._named(), self.data_dir))
         kind = _own_kind(self, kind)
-        files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
-        files = {split: file for split, file in files.items() if file}
+        files = {split: file for split in ("train", "dev", "test")
+                 if (file := getattr(self, f"{split}_file"))}
         columns = KINDS[kind].default_columns
         if KINDS[kind].format == forms.WORDS and not self.tfds_name:
             columns = COLUMNS.get(_one_format(files, KINDS[kind], self.data_dir), columns)
-        text_a, label = (given or default for given, default in zip(
-            (self.text_a_column, self.label_column), columns))
+        text_a, label = self.text_a_column or columns[0], self.label_column or columns[1]
         if not text_a:
             raise InputError(missing_column(self) or (
                 f"--task must be given (one of {', '.join(TASK_NAMES)}), or for your own files "
@@ -153,59 +152,61 @@ class FileFlags:
         """The task with its labels, if they are known, in --tag_scheme."""
         if self.tag_scheme and task.kind != KINDS["tagging"]:
             raise InputError(f"--tag_scheme={self.tag_scheme} is for tagging; leave the flag out.")
-        return dataclasses.replace(task, labels=labels_in(self.tag_scheme, task.labels)
-                                   ) if task.labels else task
+        if not task.labels:
+            return task
+        return dataclasses.replace(task, labels=labels_in(self.tag_scheme, task.labels))
 
     def with_options(self, task: Task, options: dict) -> Task:
         """The task with all options known, which decide nothing here."""
         return task
 
     def find_sources(self, task: Task, splits: list) -> list[Source]:
-        """The `Source`s of the splits, or of all whose files are there; labels that are not given
-        are found.
+        """The `Source`s of the splits, or of all whose files are there, with the labels in them.
 
         Raises:
             InputError: a file is not there, or none is.
         """
-        found = _paths(self, task, splits)
+        paths = _paths(self, task, splits)
         if task.labels and self.tag_scheme not in (None, scheme_of(task.labels)):
             raise InputError(f"--tag_scheme={self.tag_scheme}: the model was trained with "
                              f"{scheme_of(task.labels)}; leave the flag out.")
-        rows = {split: KeptRows() for split in found}
+        rows = {split: KeptRows() for split in paths}
         labelled = [split for split, layout in task.splits.items()
-                    if split in found and layout.label is not None]
+                    if split in paths and layout.label is not None]
         if labelled:    # the first is train, where it is there
-            task = with_tags_judged(task, {split: found[split] for split in labelled})
+            task = with_tags_judged(task, {split: paths[split] for split in labelled})
             first, *others = labelled
             # Of features there are some that dev and test alone have, which no model gets right.
             others = [split for split in others if task.split(split).format == forms.CONLLU]
-            task = discover_labels(task, first, found[first], Omissions(self.skip_malformed_lines),
-                                   rows[first], [(split, found[split], rows[split])
+            task = discover_labels(task, first, paths[first], Omissions(self.skip_malformed_lines),
+                                   rows[first], [(split, paths[split], rows[split])
                                                  for split in others])
             task = self._in_scheme(task)
         _check_training_flags(self, task)
-        return [_source(self, task, split, found[split], rows[split]) for split in splits or found]
+        return [_source(self, task, split, paths[split], rows[split]) for split in splits or paths]
 
-    def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
+    def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> RunSplits:
         """The splits to train, score and predict on.
 
         Raises:
             InputError: a file is not there, or no flag names it.
         """
         sources = {source.split: source for source in self.find_sources(task, [])}
-        wanted = {}
+        needed = {}
         if do_train:
             if "train" not in task.splits:
                 raise InputError("--do_train needs --train_file, the file to train on.")
-            wanted["train"] = sources.get("train") or task.path(self.data_dir, "train")
+            needed["train"] = sources.get("train") or task.path(self.data_dir, "train")
         labelled = [split for split, layout in task.splits.items()
                     if split != "train" and layout.label is not None]
         tests = [split for split in task.splits if split.startswith("test")]
-        splits = [_present(flag, task, possible, sources, self.data_dir) if is_wanted else []
-                  for flag, possible, is_wanted in (("--do_eval", labelled, do_eval),
-                                                    ("--do_predict", tests, do_predict))]
-        wanted |= {split: sources[split] for found in splits for split in found}
-        return Wanted(wanted, *splits)
+        scored, predicted = [], []
+        if do_eval:
+            scored = _present("--do_eval", task, labelled, sources, self.data_dir)
+        if do_predict:
+            predicted = _present("--do_predict", task, tests, sources, self.data_dir)
+        needed |= {split: sources[split] for split in (*scored, *predicted)}
+        return RunSplits(needed, scored, predicted)
 
 
 @dataclasses.dataclass
@@ -296,18 +297,18 @@ def _own_kind(flags, default):
 
 def _paths(flags, task, splits):
     """{split: path} of the files that must be there, and of the task's others that are."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     problems = []
     for split in dict.fromkeys([*splits, *task.splits]):
         try:
-            found[split] = task.path(flags.data_dir, split)
+            paths[split] = task.path(flags.data_dir, split)
         except InputError as error:
             problems.append(error)
             if split in splits or not flags.task:        # a flag names the file
                 raise
-    if not found:
+    if not paths:
         raise problems[0]
-    return found
+    return paths
 
 
 _OWN_FILES = {"--do_eval": "a file that has labels with --dev_file",
@@ -316,8 +317,8 @@ _OWN_FILES = {"--do_eval": "a file that has labels with --dev_file",
 
 def _present(flag, task, possible, sources, data_dir):
     """Returns the possible splits of a flag that have sources, or raises InputError if none has."""
-    if found := [split for split in possible if split in sources]:
-        return found
+    if there := [split for split in possible if split in sources]:
+        return there
     names = " or ".join(task.splits[split].files[0] for split in possible)
     if not names and task.name != OWN:
         raise InputError(f"{flag}: {task.name} has no test file of its own; --do_eval scores the "
@@ -455,9 +456,9 @@ def _columns_of(path, header):
 
 def _one_format(files, kind, data_dir):
     """The format of tagged words in all files of the splits; InputError if they differ."""
-    found = {f"--{split}_file={file}": _format(file, kind, data_dir)
-             for split, file in files.items()}
-    (first, one), *others = found.items() or [("", forms.WORDS)]
+    formats = {f"--{split}_file={file}": _format(file, kind, data_dir)
+               for split, file in files.items()}
+    (first, one), *others = formats.items() or [("", forms.WORDS)]
     for name, form in others:
         if form != one:
             raise InputError(f"{first} is read as {one} and {name} as {form}, by their extensions "
@@ -562,7 +563,7 @@ class SquadFlags:
                     "--version_2_with_negative"))
         return task
 
-    def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
+    def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> RunSplits:
         """The files to predict and to train on, as splits.
 
         Raises:
@@ -580,4 +581,4 @@ class SquadFlags:
                                  f"--{split}_file must be given for {what}.")
             if is_wanted:
                 sources[split] = Source(task, split, path)
-        return Wanted(sources, ["predict"] * do_eval, ["predict"] * predicts)
+        return RunSplits(sources, ["predict"] * do_eval, ["predict"] * predicts)

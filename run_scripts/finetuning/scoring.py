@@ -107,7 +107,7 @@ class ScoredModel:
             InputError: there is no such split, or its file is not there.
         """
         member = self._member
-        known = member.wanted.eval_splits
+        known = member.splits.eval_splits
         name = name or known[0]
         if name in known:
             examples_set, predictions = member.sets[name], member.predictions[name]

@@ -98,7 +98,7 @@ class Teaching:
 
     def records(self, plan, folder: str):
         """The records that the student learns from."""
-        own, kind, model = plan.wanted.sources["train"], plan.task.kind, plan.model
+        own, kind, model = plan.splits.sources["train"], plan.task.kind, plan.model
         self._read_vectors(model)
         if not isinstance(kind, LabelledKind):
             return self._of_answers(kind.records(own, *plan.of_input, folder), plan)

@@ -23,7 +23,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
-from bert_tf.tasks.task_flags import TaskFlags, Wanted
+from bert_tf.tasks.task_flags import RunSplits, TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.training import distribution
@@ -354,8 +354,8 @@ def test_a_guest_of_several_test_files_is_one(monkeypatch):
     """Each file is answered once."""
     task = TASKS["xnli-translate-test"]
     splits = [split for split in task.splits if split.startswith("test")]
-    wanted = Wanted({split: Source(task, split, "") for split in splits}, [], splits)
-    monkeypatch.setattr(mixture, "_find", lambda *given: wanted)
+    files = RunSplits({split: Source(task, split, "") for split in splits}, [], splits)
+    monkeypatch.setattr(mixture, "_find", lambda *given: files)
     host = Member(TASKS["xnli"], None, {}, wanted, None, FineTuneSettings(output_dir=""))
     guest, = mixture.find_guests(None, ModelFlags(do_predict=True), [host])
     assert guest.name == task.name and guest.predicted_splits == splits and len(splits) > 1

@@ -24,7 +24,7 @@ from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.task_flags import Wanted
+from bert_tf.tasks.task_flags import RunSplits
 from bert_tf.tokenization import check_sentinels
 from bert_tf.training.settings import StepSettings
 
@@ -126,7 +126,7 @@ def _plan(job, settings, sources):
     longest = longest_target(sources, model.tokenizer)
     options = settle(
         {name: getattr(job, name) for name in GENERATION}, saved.options if saved else {},
-        {**GENERATION, **({"max_target_length": longest} if longest else {})})
+        {**GENERATION, "max_target_length": longest or GENERATION["max_target_length"]})
     if options["beams"] == 1 and job.alpha not in (None, GENERATION["alpha"]):
         raise InputError(f"--alpha={job.alpha} is for beam search; give --beams too, or leave the "
                          "flag out.")
@@ -137,7 +137,7 @@ def _plan(job, settings, sources):
                  for split in ("dev", "test"))
     files = {**dev, **test}
     return Member(Task("+".join(sources.names), _KIND, {}), model, options,
-                  Wanted(files, [*dev], [*test]), job, settings, sets=files,
+                  RunSplits(files, [*dev], [*test]), job, settings, sets=files,
                   predictions={name: TextPredictions(file) for name, file in files.items()})
 
 
@@ -168,8 +168,7 @@ class TextTuning:
         return training.sole_writer(self.settings.output_dir, self.strategy)
 
     def in_order(self, mixture: Any) -> Any:
-        """Returns the mixture with the padding of the run in the folder, which another device may
-        have begun.
+        """The mixture with the padding of the folder's run, which another device may have begun.
 
         Raises:
             InputError: the folder holds another model, or a run with other examples.
@@ -214,7 +213,6 @@ class TextTuning:
 
     def load(self, path: str) -> "training.Trainer":
         """Returns the Trainer that trained the model, or a new one with its weights."""
-        del path        # there is one model
         if not self._trainer:
             self._trainer = self._make_trainer()
             print(self.member.model.load(self._trainer.learner), flush=True)
@@ -244,5 +242,5 @@ class TextTuning:
 
     def _measure(self):
         """The scores of the files to score on."""
-        found = self.evaluate(functools.partial(self.predict, self._trainer))
-        return {name: value for name, value in found.items() if name != "degenerate"}
+        scores = self.evaluate(functools.partial(self.predict, self._trainer))
+        return {name: value for name, value in scores.items() if name != "degenerate"}
