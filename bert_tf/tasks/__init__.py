@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "rows": ["Omissions"],
         "split_records": ["RecordOptions", "Source", "SplitRecords"],
         "answer_finders": ["AnswerOptions", "Prediction"],
-        "squad_answers": ["find_answers", "find_file_answers", "predict_answers", "predict_file"],
+        "squad_answers": ["find_answers", "find_file_answers"],
         "saved_task": ["TASK_FILE", "SavedTask"],
         "task": ["Defaults", "Kind", "Split", "Task"],
         "task_flags": ["SquadFlags", "TaskFlags", "own_task"],

@@ -22,7 +22,8 @@ def _codes(text, lower):
     def prepared(char):
         parts = "".join(part for part in unicodedata.normalize("NFKD", char)
                         if not unicodedata.combining(part))
-        parts = parts.lower() if lower else parts
+        if lower:
+            parts = parts.lower()
         return ord(parts) if len(parts) == 1 else -1
 
     known = {char: prepared(char) for char in set(text)}
@@ -44,12 +45,12 @@ def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] 
     size, goal = len(text), len(tokens)
     if not (size and goal):
         return None
-    mine, theirs = _codes(text, lower), np.array([ord(char) for char in tokens], np.int64)
-    if goal == size + 1 and tokens[0] == " " != text[0] and (mine == theirs[1:]).all():
+    written, pieces = _codes(text, lower), np.array([ord(char) for char in tokens], np.int64)
+    if goal == size + 1 and tokens[0] == " " != text[0] and (written == pieces[1:]).all():
         return np.arange(1, goal), np.arange(-1, size)      # then no other alignment is as long
     reach = abs(size - goal) + _SLACK
     for width in (reach, 2 * reach):
-        length, steps = _longest(mine, theirs, width)
+        length, steps = _longest(written, pieces, width)
         if length > _LEAST_SHARE * size:
             break
     if length < _LEAST_SHARE * size:
@@ -62,16 +63,16 @@ def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] 
     return forth, back
 
 
-def _longest(mine, theirs, reach):
+def _longest(written, pieces, reach):
     """Finds the longest common subsequence in the band -reach <= j - i < reach. Returns its length,
     and the steps to it, int8 [N, 2 * reach]: column k of row i is j = i - reach + k."""
-    size, goal = len(mine), len(theirs)
+    size, goal = len(written), len(pieces)
     steps = np.zeros((size, 2 * reach), np.int8)
     padded = np.full(size + goal + 4 * reach, -2, np.int64)     # a code that matches nothing
-    padded[reach:reach + goal] = theirs                         # j is at reach + j
+    padded[reach:reach + goal] = pieces                         # j is at reach + j
     last = np.zeros(2 * reach + 1, np.int64)                    # row i - 1, and a 0 behind it
     valid = padded >= 0
-    for i, code in enumerate(mine.tolist()):
+    for i, code in enumerate(written.tolist()):
         window = slice(i, i + 2 * reach)
         is_valid = valid[window]
         up, longer = last[1:], last[:-1] + 1
@@ -99,8 +100,7 @@ def _trace(steps, size, goal, reach):
 
 
 def counterpart(others: np.ndarray, place: int, is_start: bool, end: int | None = None) -> int:
-    """Returns a character's counterpart, or if it is missing a place between its neighbours'
-    counterparts.
+    """A character's counterpart, or if it is missing a place between its neighbours' counterparts.
 
     Args:
         others: int [N], see `align`; one of them is known.
@@ -113,7 +113,9 @@ def counterpart(others: np.ndarray, place: int, is_start: bool, end: int | None 
     after, before = known[known > place], known[known < place]
     if not len(before):
         first = int(others[after[0]])
-        return first if first < 1 else 0 if is_start else first - 1
+        if first < 1:
+            return first
+        return 0 if is_start else first - 1
     low = int(others[before[-1]])
     if not len(after):
         if end is None or low >= end - 1:

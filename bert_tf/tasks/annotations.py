@@ -106,8 +106,7 @@ def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
 
 
 def split_words(text: str) -> list[tuple[str, int, int]]:
-    """Returns (word, start, end) of the words of a text, as BERT splits it; letters keep their case
-    and their accents."""
+    """(word, start, end) of the words of a text, as BERT splits it without changing letters."""
     return [(word, places[0], places[-1] + 1) for word, places in aligned_words(text, False)]
 
 
@@ -121,7 +120,6 @@ def _json(path, layout):
 
 
 def _brat(path, layout):
-    del layout
     names = match_names(path, f"**/*{BRAT}") if is_folder(path) else [
         os.path.splitext(path)[0] + BRAT]
     if not names:
@@ -132,11 +130,11 @@ def _brat(path, layout):
             text = file.read().decode("utf-8")
         spans = list(_brat_spans(name, text))
         for start, end in _lines(text, spans):
-            mine = [span._replace(start=span.start - start, end=span.end - start)
-                    for span in spans if start <= span.start < end]
+            inside = [span._replace(start=span.start - start, end=span.end - start)
+                      for span in spans if start <= span.start < end]
             piece = text[start:end]
             yield (source, text.count("\n", 0, start) + 1, document, {"text": piece},
-                   lambda piece=piece, mine=mine: [_text(piece, mine)])
+                   lambda piece=piece, inside=inside: [_text(piece, inside)])
 
 
 def _brat_spans(path, text):
@@ -246,9 +244,9 @@ _FORMS: tuple[tuple[Callable, Callable], ...] = (
 )
 
 
-def _key(row, wanted, usual, what="text"):
+def _key(row, column, usual, what="text"):
     """Returns the key that a flag names, else the one that the form has."""
-    name = usual if wanted == FOUND else wanted
+    name = usual if column == FOUND else column
     if name is None or name not in row:
         raise ValueError(f"has no {what if name is None else repr(name)}; it has "
                          f"{', '.join(map(repr, row)) or 'nothing'}")

@@ -48,8 +48,10 @@ class Prediction:
         likely = {entry["text"]: entry["probability"] for entry in self.n_best}
         if answer not in likely:        # then a logit of its own decides
             likely[answer] = 1 / (1 + math.exp(-max(self.null_odds or 0.0, -_MOST_EXPONENT)))
-        found = {"answer": answer, "probability": likely[answer], "n_best": self.n_best}
-        return found if self.null_odds is None else {**found, "null_odds": self.null_odds}
+        described = {"answer": answer, "probability": likely[answer], "n_best": self.n_best}
+        if self.null_odds is not None:
+            described["null_odds"] = self.null_odds
+        return described
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,15 +76,15 @@ class Finder:
 
     Args:
         spans: `AnswerSpans` with M spans.
-        found: `start_logits` and `end_logits`, float [M, S].
+        outputs: the head's, `start_logits` and `end_logits`, float [M, S].
         tokenizer: the tokenizer that made the spans.
     """
 
     _left_out = 0       # last tokens of a passage
 
-    def __init__(self, spans, found, tokenizer, options):
+    def __init__(self, spans, outputs, tokenizer, options):
         self._spans, self._tokenizer, self._options = spans, tokenizer, options
-        start_logits, end_logits = found["start_logits"], found["end_logits"]
+        start_logits, end_logits = outputs["start_logits"], outputs["end_logits"]
         self._starts, self._ends = (_best(logits, options.n_best_size)
                                     for logits in (start_logits, end_logits))
         # Added in double precision, as in the original, so that ties are the same.
@@ -140,32 +142,31 @@ class Finder:
 
     def _distinct(self, question, candidates):
         """Returns text -> (start logit, end logit) of the best candidates, best first."""
-        found = {}
+        best = {}
         text_of = self._spans.passages.text_of(self._spans.asked[question], self._tokenizer)
         for start_logit, end_logit, first, last in sorted(
                 candidates, key=lambda candidate: candidate[0] + candidate[1], reverse=True):
-            if len(found) >= self._options.n_best_size:
+            if len(best) >= self._options.n_best_size:
                 break
             text = "" if first is None else text_of(first, last)
-            found.setdefault(text, (start_logit, end_logit))
-        return found
+            best.setdefault(text, (start_logit, end_logit))
+        return best
 
 
 class BeamFinder(Finder):
-    """Chooses among the beams of a head that predicts the end from the start, with a separate logit
-    of answerability.
+    """Chooses among the beams of a head that predicts ends from starts, and answerability.
 
-    `found` has `start_top_index` and `start_top_log_probs` [M, K], `end_top_index` and
+    `outputs` has `start_top_index` and `start_top_log_probs` [M, K], `end_top_index` and
     `end_top_log_probs` [M, K, E], and `answerable_logits` [M], which are high where there is no
     answer.
     """
 
-    def __init__(self, spans, found, tokenizer, options):
+    def __init__(self, spans, outputs, tokenizer, options):
         self._spans, self._tokenizer, self._options = spans, tokenizer, options
         # XLNet's code leaves out the last token of a passage that precedes its question.
         self._left_out = int(spans.passage_first)
-        self._found = {name: values if "index" in name else values.astype(np.float64)
-                       for name, values in found.items()}
+        self._outputs = {name: values if "index" in name else values.astype(np.float64)
+                         for name, values in outputs.items()}
 
     def predict(self, question):
         identity, options = self._spans.questions[question].id, self._options
@@ -175,16 +176,17 @@ class BeamFinder(Finder):
             n_best = {"": (0.0, 0.0)} if negative else {"empty": (0.0, 0.0)}
             if options.squad_style in ("albert", "xlnet"):
                 n_best = {"": (-_NO_SPAN, -_NO_SPAN)}
-        logits = self._found["answerable_logits"][self._rows(question)]
+        logits = self._outputs["answerable_logits"][self._rows(question)]
         odds = logits.min(initial=_NO_SPAN).item() if negative else None
         return Prediction(identity, next(iter(n_best)), entries(n_best), odds,
                           options.squad_style == "albert")
 
     def _candidates(self, question):
         rows = self._rows(question)
-        starts, start_logits = (self._found[f"start_top_{name}"][rows, :, None]
+        starts, start_logits = (self._outputs[f"start_top_{name}"][rows, :, None]
                                 for name in ("index", "log_probs"))
-        ends, end_logits = (self._found[f"end_top_{name}"][rows] for name in ("index", "log_probs"))
+        ends, end_logits = (self._outputs[f"end_top_{name}"][rows]
+                            for name in ("index", "log_probs"))
         if self._options.squad_style == "albert":
             start_logits, end_logits = (_mean_of_equals(starts, ends, part)
                                         for part in (start_logits, end_logits))

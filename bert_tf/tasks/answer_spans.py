@@ -141,13 +141,13 @@ class AnswerSpans:
         spans = slice(*self.first_span[question:question + 2])
         start, length = self.start[spans], self.length[spans]
         most = np.full((start + length).max(initial=0), -1.0)
-        found = np.zeros(len(most), np.int64)
+        numbers = np.zeros(len(most), np.int64)
         for number, (first, size) in enumerate(zip(start.tolist(), length.tolist())):
             part, token = slice(first, first + size), np.arange(size)
             score = np.minimum(token, size - 1 - token) + 0.01 * size
-            found[part] = np.where(score > most[part], number, found[part])
+            numbers[part] = np.where(score > most[part], number, numbers[part])
             most[part] = np.maximum(score, most[part])
-        return found
+        return numbers
 
 
 def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:

@@ -52,7 +52,9 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
             omissions.add_malformed(f"{path}, line {number}", f"has word {cells[0]} after word "
                                     f"{last}; put a blank line between sentences")
         elif _WORD.fullmatch(cells[0]):
-            first, last = first if words else number, int(cells[0])
+            if not words:
+                first = number
+            last = int(cells[0])
             words.append(_cell(cells, word))
             if tag:
                 tags.append(_cell(cells, tag))

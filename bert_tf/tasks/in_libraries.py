@@ -66,8 +66,7 @@ def with_rows(task: Task, name: str) -> Task:
 
 
 def configuration(data_dir: str, task: Task) -> str:
-    """Returns the name of a task's data set, in a suite that is a data set with configurations or
-    several sets."""
+    """The name of a task's data set, in a suite of configurations or of several sets."""
     version = _SQUAD.get(pinned_name(data_dir))
     if task.name == "triviaqa":
         return _TRIVIA_QA
@@ -81,8 +80,10 @@ def configuration(data_dir: str, task: Task) -> str:
         return data_dir
     if task.name not in _SQUAD:
         return f"{data_dir}/{_CONFIGURATIONS.get(task.name, task.name)}"
-    known = data_dir.removesuffix("_v2")        # the Hub's two sets
-    return data_dir if "@" in known else known if task.name == "squad" else f"{known}_v2"
+    if "@" in data_dir:
+        return data_dir
+    base = data_dir.removesuffix("_v2")         # the Hub's two sets
+    return base if task.name == "squad" else f"{base}_v2"
 
 
 def _split(task, name, layout, data_dir) -> Split | None:

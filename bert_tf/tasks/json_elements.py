@@ -104,21 +104,21 @@ def read_numbered(path: str | os.PathLike, key: str = "") -> Iterator[tuple[int,
 
 
 def _elements(text, key):
-    found = False
+    is_there = False
     text.take("{")
     while True:
         name = text.value()
         text.take(":")
         if name != key:
             text.value()
-        elif found:
+        elif is_there:
             raise ValueError(f"{key!r} is there twice")
         else:
-            found = True
+            is_there = True
             yield from _array(text)
         if text.take(",", "}") == "}":
             break
-    if not found:
+    if not is_there:
         raise ValueError(f"it has no {key!r}")
 
 

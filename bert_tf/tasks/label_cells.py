@@ -92,8 +92,7 @@ def _opened(cell):
 
 
 def _items_in(text):
-    """Yields the items of a list that Python or NumPy wrote, from between its brackets. NumPy's
-    have no commas."""
+    """Yields the items between the brackets of Python's lists and of NumPy's, without commas."""
     pieces = _PIECES.findall(_TYPED.sub(r"\1", text))
     has_commas = "," in pieces
     for is_comma, group in itertools.groupby(pieces, ",".__eq__):

@@ -16,8 +16,7 @@ _FAR_OUT = 10       # interquartile ranges from the median
 
 
 def mean_and_deviation(labels: Iterable[float]) -> tuple[float, float] | None:
-    """Returns the mean and the standard deviation of labels that a new head does not reach, or None
-    where it does.
+    """The mean and the standard deviation of labels that a new head does not reach; else None.
 
     A new head says numbers around 0, and training moves them by a few units. It reaches labels from
     -5 to 5 whose deviation is at least 0.1. A label more than 10 interquartile ranges from the
@@ -64,11 +63,11 @@ def with_range(options: Mapping[str, Any], labels: Iterable[float]) -> dict[str,
         warn(f"{far.size:,} of {len(labels):,} labels are more than {_FAR_OUT} interquartile "
              f"ranges from the median, such as {max(far, key=abs):.6g}; correct or remove wrong "
              "ones, since a few such errors outweigh all others.")
-    found = mean_and_deviation(labels)
-    mine = {name: value for name, value in zip(("label_mean", "label_scale"), found or ())
-            if options.get(name) is None}
-    if mine:
-        flags = ", ".join(f"--{name}={value:.6g}" for name, value in mine.items())
+    fitted = {name: value for name, value in zip(("label_mean", "label_scale"),
+                                                 mean_and_deviation(labels) or ())
+              if options.get(name) is None}
+    if fitted:
+        flags = ", ".join(f"--{name}={value:.6g}" for name, value in fitted.items())
         print(f"labels from {min(labels):.6g} to {max(labels):.6g} are far from what a new head "
               f"says, so that it starts at their mean and deviation: {flags}", flush=True)
-    return {**options, **mine}
+    return {**options, **fitted}

@@ -80,8 +80,7 @@ def has_configuration(name: str) -> bool:
 
 
 def pinned_name(name: str) -> str:
-    """Returns the name in the Hub of a data set whose revision or configuration is given; "" of
-    others."""
+    """The name in the Hub of a data set with a revision or a configuration; "" of others."""
     match = _HUB_NAME.fullmatch(name)
     return match[1].rpartition("/")[2] if match and (match[2] or match[3]) else ""
 

@@ -71,15 +71,15 @@ def _articles(rows):
 def _paragraphs(rows):
     """Yields articles of SQuAD, one for each paragraph. A question of v2.0 without an answer is
     impossible, whether or not the rows say so."""
-    found: dict[tuple, list] = {}
+    paragraphs: dict[tuple, list] = {}
     for row in rows:
         texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
-        found.setdefault((row.get("title", ""), row["context"]), []).append({
+        paragraphs.setdefault((row.get("title", ""), row["context"]), []).append({
             "id": row["id"], "question": row["question"],
             "is_impossible": bool(row.get("is_impossible", not texts)),
             "answers": [{"text": text, "answer_start": start}
                         for text, start in zip(texts, starts, strict=True)]})
-    for (title, context), asked in found.items():
+    for (title, context), asked in paragraphs.items():
         yield {"title": title, "paragraphs": [{"context": context, "qas": asked}]}
 
 

@@ -109,9 +109,11 @@ def _xnli(name, train="", languages=XNLI_LANGUAGES, translated=False, **fields):
         translated: whether the examples are machine translations into English, all in one file or
             in a file for each language.
     """
-    splits = {"train": Split(
-        _in("XNLI-MT-1.0", f"multinli/multinli.train.{train}.tsv"), ("premise", "hypo"), "label",
-        size=392702, words=(("label", "contradictory", "contradiction"),))} if train else {}
+    splits = {}
+    if train:
+        splits["train"] = Split(
+            _in("XNLI-MT-1.0", f"multinli/multinli.train.{train}.tsv"), ("premise", "hypo"),
+            "label", size=392702, words=(("label", "contradictory", "contradiction"),))
     for split, size in (("dev", 2490), ("test", 5010)):
         for language in languages:
             files = _in("XNLI-1.0", f"xnli.{split}.tsv")
@@ -275,10 +277,8 @@ OF_SUITES = {**TASKS, **{task.name: task for task in (*SQUAD.values(), TRIVIA_QA
 
 def find_questions(name: str) -> Task | None:
     """Returns SQuAD or TriviaQA by a name such as squad1.1; None for other names."""
-    plain = re.sub(r"[-_ .v]", "", name.lower())
-    known = {"squad": False, "squad11": False, "squad2": True, "squad20": True}
-    return SQUAD[known[plain]] if plain in known else (
-        TRIVIA_QA if plain == TRIVIA_QA.name.replace("v", "") else None)
+    return {"squad": SQUAD[False], "squad11": SQUAD[False], "squad2": SQUAD[True],
+            "squad20": SQUAD[True], "triiaqa": TRIVIA_QA}.get(re.sub(r"[-_ .v]", "", name.lower()))
 
 
 def find_task(name: str) -> Task:
@@ -295,8 +295,7 @@ def find_task(name: str) -> Task:
 
 
 def layout_of(name: str) -> Split | None:
-    """Returns how the cells of a named task's official files are read, by its first split; None for
-    other names."""
+    """How the cells of a named task's official files are read; None for other names."""
     task = TASKS.get(name)
     return next(iter(task.splits.values()), None) if task else None
 
@@ -310,8 +309,8 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
     Raises:
         InputError: there is no such folder or data set.
     """
-    if found := named_folder(data_dir, name, OF_SUITES[name].folder_of or name):
-        return found
+    if folder := named_folder(data_dir, name, OF_SUITES[name].folder_of or name):
+        return folder
     if is_library_name(data_dir):
         return configuration(data_dir, OF_SUITES[name])
     raise InputError(f"--data_dir: {data_dir!r} has no folder for the task {name}; put its "

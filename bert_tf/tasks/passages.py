@@ -49,17 +49,17 @@ class WordPassages:
         encoded = [self._tokenizer.encode_words(texts)]
         if self._tokenizer.word_prefix:
             encoded.append(self._tokenizer.encode_parts(texts))
-        wanted = zip(*(np.split(part, np.cumsum(lengths)[:-1]) for part, lengths in encoded))
-        for row, variants in zip(rows, wanted):
+        encodings = zip(*(np.split(part, np.cumsum(lengths)[:-1]) for part, lengths in encoded))
+        for row, variants in zip(rows, encodings):
             number, question = asked[row]
             word = self._first_words[number]
             first = self._word_tokens[word + question.first_word]
             last = self._word_tokens[word + question.last_word + 1] - 1
             tokens = self.ids[first:last + 1].tolist()
             for part in variants:
-                found = _find(tokens, part.tolist())
-                if found is not None:
-                    first, last = first + found, first + found + len(part) - 1
+                place = _find(tokens, part.tolist())
+                if place is not None:
+                    first, last = first + place, first + place + len(part) - 1
                     break
             answers[row] = first, last
             answers[row] -= self.first_tokens[number]
@@ -141,14 +141,14 @@ class PiecePassages:
             raise InputError("--squad_style=albert and xlnet need a SentencePiece tokenizer, but "
                              f"this one is {tokenizer.name}; give --squad_style=bert.")
         self._paragraphs = paragraphs
-        self._aligned, found = [], []
+        self._aligned, tokens = [], []
         for paragraph in paragraphs:
             ids, pieces = tokenizer.encode_with_surfaces(paragraph.context)
             pair = alignment.align(paragraph.context, "".join(pieces), tokenizer.do_lower_case)
-            found.append(ids if pair else [])
+            tokens.append(ids if pair else [])
             self._aligned.append(pair and (*pair, np.cumsum([0, *map(len, pieces)])))
-        self.ids = np.array([index for ids in found for index in ids], np.int32)
-        self.first_tokens = np.cumsum([0, *map(len, found)])
+        self.ids = np.array([index for ids in tokens for index in ids], np.int32)
+        self.first_tokens = np.cumsum([0, *map(len, tokens)])
 
     def answers(self, asked: Sequence[tuple]) -> np.ndarray:
         """See `WordPassages.answers`."""

@@ -42,19 +42,19 @@ def schema_of(premise: str, hypothesis: str) -> Schema:
     in place of a pronoun: the premise's pronoun with the most words around it that the hypothesis
     has, too. Without such a pronoun the hypothesis follows the premise."""
     words, others = (list(_WORD.finditer(text)) for text in (premise, hypothesis))
-    mine, theirs = ([word.group().lower() for word in found] for found in (words, others))
+    whole, part = ([word.group().lower() for word in matches] for matches in (words, others))
     best = -1, Schema(f"{premise} ", "", hypothesis)
     # Fewer equal words before the pronoun may leave more behind it, as where the query is the noun
     # before the pronoun.
-    places = [(place, left) for place, word in enumerate(mine) if word in _PRONOUNS
-              for left in range(min(place, len(theirs)) + 1)
-              if mine[place - left:place] == theirs[:left]]
+    places = [(place, left) for place, word in enumerate(whole) if word in _PRONOUNS
+              for left in range(min(place, len(part)) + 1)
+              if whole[place - left:place] == part[:left]]
     for place, left in places:
-        rest = len(theirs) - left
-        right = max((size for size in range(min(len(mine) - place - 1, rest - 1) + 1)
-                     if theirs[len(theirs) - size:] == mine[place + 1:place + 1 + size]), default=0)
+        rest = len(part) - left
+        right = max((size for size in range(min(len(whole) - place - 1, rest - 1) + 1)
+                     if part[len(part) - size:] == whole[place + 1:place + 1 + size]), default=0)
         if left + right > best[0] and rest > right:
-            query = hypothesis[others[left].start():others[len(theirs) - right - 1].end()]
+            query = hypothesis[others[left].start():others[len(part) - right - 1].end()]
             start, end = words[place].span()
             best = left + right, Schema(premise[:start], premise[end:], _POSSESSIVE.sub("", query))
     return best[1]
@@ -71,14 +71,13 @@ def candidates(schema: Schema) -> list[str]:
 
 
 def _others(phrases, query):
-    """Returns the phrases that differ from each other and from a query by more than a determiner or
-    a part."""
-    found, asked = {}, _core(query)
+    """The phrases that differ from a query and each other by more than a determiner or a part."""
+    distinct, asked = {}, _core(query)
     for phrase in phrases:
         core = _core(phrase)
         if core and core not in asked and asked not in core:
-            found.setdefault(core, _POSSESSIVE.sub("", phrase))
-    return list(found.values())
+            distinct.setdefault(core, _POSSESSIVE.sub("", phrase))
+    return list(distinct.values())
 
 
 def _core(phrase):

@@ -68,7 +68,6 @@ def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragrap
 
 
 def _read_rows(path, is_training):
-    del is_training
     for _, article in read_library(path, "squad", _rows(path)):
         for paragraph in article["paragraphs"]:
             yield paragraph["context"], [(raw, f"{path}: question {raw['id']!r}")
@@ -153,14 +152,14 @@ def _opened(path):
 
 def _find(path, *patterns):
     """Returns for each pattern whether a file has it."""
-    found, kept = [False] * len(patterns), b""
+    is_there, tail = [False] * len(patterns), b""
     with open_unpacked(path) as file:
         while block := file.read(_BLOCK):
-            kept += block
-            found = [known or bool(pattern.search(kept))
-                     for known, pattern in zip(found, patterns, strict=True)]
-            kept = kept[-_LONGEST_MATCH:]
-    return found
+            tail += block
+            is_there = [known or bool(pattern.search(tail))
+                        for known, pattern in zip(is_there, patterns, strict=True)]
+            tail = tail[-_LONGEST_MATCH:]
+    return is_there
 
 
 def _question(name: str, text: str, context: str, places: list, right: Any) -> dict:
@@ -187,9 +186,9 @@ def _excerpt(text):
 def find_aliases(text: str, aliases: list[str]) -> list[tuple[int, int]]:
     """Returns the places (first character, last one + 1) of whole words that are an alias, in any
     case, in the order of the text; where several begin at one place, the longest."""
-    wanted = sorted({alias.strip() for alias in aliases} - {""}, key=len, reverse=True)
-    if not wanted:
+    names = sorted({alias.strip() for alias in aliases} - {""}, key=len, reverse=True)
+    if not names:
         return []
-    pattern = "|".join(r"\s+".join(map(re.escape, alias.split())) for alias in wanted)
+    pattern = "|".join(r"\s+".join(map(re.escape, alias.split())) for alias in names)
     return [match.span(1) for match in re.finditer(
         rf"(?<!\w)(?=({pattern})(?!\w))", text, re.IGNORECASE)]

@@ -53,15 +53,16 @@ class KeptRows:
             for line, texts, raw, document in self._rows:
                 yield line, list(texts), raw, document
             return
-        kept: list | None = []
+        rows: list | None = []
         size, before = 0, [getattr(omissions, name) for name in _COUNTS]
         for row in _read_raw(task, layout, path, omissions):
-            if kept is not None:
-                kept.append((row[0], tuple(row[1]), *row[2:]))
+            if rows is not None:
+                rows.append((row[0], tuple(row[1]), *row[2:]))
                 size += sum(map(len, row[1]))
-                kept = kept if size <= self._MOST else None
+                if size > self._MOST:
+                    rows = None
             yield row
-        self._rows = kept
+        self._rows = rows
         self._counts = tuple(getattr(omissions, name) - count
                              for name, count in zip(_COUNTS, before, strict=True))
 
@@ -82,9 +83,8 @@ def read_examples(task, split: str, path: str, omissions: Omissions | None = Non
     layout, empty = task.split(split), True
     ids = {label.strip(): index for index, label in enumerate(task.labels)}
     omissions = omissions or Omissions()
-    found = task.kind.gather(task, (rows or KeptRows()).read(task, layout, path, omissions), path,
-                             omissions)
-    for line, texts, raw, document in found:
+    raw_rows = (rows or KeptRows()).read(task, layout, path, omissions)
+    for line, texts, raw, document in task.kind.gather(task, raw_rows, path, omissions):
         where = f"{path}, line {line}"
         label = task.kind.label(task, ids, texts, raw, where)
         if split == "train":
@@ -98,28 +98,27 @@ def read_examples(task, split: str, path: str, omissions: Omissions | None = Non
 def discover_labels(task, split: str, path: str, omissions: Omissions | None = None,
                     rows: KeptRows | None = None,
                     others: typing.Iterable[tuple[str, str, KeptRows]] = ()):
-    """Returns the task with the labels in a split's file, at least two: O first, numbers by their
-    size, those of flags in their order. `others` are further splits, files and rows that may have
-    labels of their own."""
+    """The task with the labels in a split's file, at least two: O first, numbers by size, those of
+    flags in their order. `others` are further splits, files and rows with labels."""
     if task.labels or not task.kind.has_labels:
         return task
     if not task.kind.labels_are_classes:
         raise InputError(f"{path}: give --labels: first the label of the right candidate, then the "
                          "other label.")
-    found: set = set()
-    for name, place, kept in ((split, path, rows or KeptRows()), *others):
-        for *_, raw, _ in kept.read(task, task.split(name), place, omissions or Omissions()):
+    seen: set = set()
+    for name, place, file_rows in ((split, path, rows or KeptRows()), *others):
+        for *_, raw, _ in file_rows.read(task, task.split(name), place, omissions or Omissions()):
             if isinstance(raw, Flags):
                 return task.kind.with_labels(task, raw.names)
-            found.update(raw if isinstance(raw, list) else [raw])
-    if len(found) < task.kind.least_labels or None in found:
-        held = counted(len(found - {None}), "label")
+            seen.update(raw if isinstance(raw, list) else [raw])
+    if len(seen) < task.kind.least_labels or None in seen:
+        held = counted(len(seen - {None}), "label")
         raise InputError(f"{path}: its label column holds only {held}; name another column with "
                          "--label_column, or give all labels with --labels.")
     try:
-        labels = sorted(found, key=lambda label: (int(label), label))
+        labels = sorted(seen, key=lambda label: (int(label), label))
     except ValueError:
-        labels = sorted(found, key=lambda label: (label != "O", label))
+        labels = sorted(seen, key=lambda label: (label != "O", label))
     if task.kind.name == "classification" and _are_fractions(labels):
         warn(f"{path}: the {len(labels)} labels, such as {labels[0]}, are numbers, and are learned "
              "as names of classes: give --task_kind=regression to learn numbers.")
@@ -150,7 +149,6 @@ _SENTENCES = {forms.WORDS: read_sentences, forms.CONLLU: conllu.read_sentences,
 
 
 def _read_tags(task, layout, path, omissions):
-    del task
     way = layout.tags
     if layout.label is not None and way is None:
         way = way_of(_tags_in(layout, path))
@@ -193,7 +191,6 @@ def _sentences(layout, path, omissions):
 
 def _library_sentences(path, layout, omissions):
     """Yields sentences of a library, which knows no documents: each sentence is a document."""
-    del layout, omissions
     for number, row in read_library(path, "words"):
         yield number, row["words"], row["tags"], number
 
@@ -222,7 +219,6 @@ def _articles(path):
 
 def _read_articles(task, layout, path, omissions):
     """Yields the questions of RACE, each with an answer put into its gap, or behind it."""
-    del task, omissions
     count = 0       # of the first question's options
     for file, _, article in _articles(path):
         number = 0
@@ -244,7 +240,6 @@ def _read_articles(task, layout, path, omissions):
 
 def _read_folders(task, layout, path, omissions):
     """Yields the text files in the labels' folders; other folders hold no examples."""
-    del omissions
     for label in task.labels:
         files = match_names(os.path.join(path, label), "*.txt")
         if not files:
@@ -301,8 +296,8 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
             raise Malformed(f"has {cell!r} where text must be")
     cells = [without_breaks(cell, layout) for cell in cells]
     for column, cell, text in layout.words:
-        cells = [text if key == column and found == cell else found
-                 for key, found in zip(keys, cells)]
+        cells = [text if key == column and read == cell else read
+                 for key, read in zip(keys, cells)]
     if not choice_keys:
         return cells
     (context, *beginning), choices = cells[:len(text_keys)], cells[len(text_keys):]
@@ -335,13 +330,12 @@ def _labels_reader(task, layout, path, table):
         form = form_of_cells(((line, _cell_or_none(row, key)) for line, row in rows), task.labels,
                              path)
     else:
-        names = [name if isinstance(name, str) else table.names[name] for name in keys
-                 ] if table.names else None
+        names = table.names and [name if isinstance(name, str) else table.names[name]
+                                 for name in keys]
         form = form_of_columns(([_cell_or_none(row, key) for key in keys] for _, row in rows),
                                names, len(keys), task.labels, path)
 
     def read(row, where):
-        del where
         cells = [_cell(row, key) for key in keys]
         try:
             return form.read(cells[0] if len(keys) == 1 else cells)
@@ -354,7 +348,8 @@ def _labels_reader(task, layout, path, table):
 def _label_of(row, task, layout, key, where):
     raw = _cell(row, key)
     for column, cell, text in layout.words:
-        raw = text if column == layout.label and raw == cell else raw
+        if column == layout.label and raw == cell:
+            raw = text
     try:
         raw = task.kind.read_cell(raw)
     except ValueError:

@@ -52,8 +52,7 @@ class Omissions:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, line without its end) of a text file or of standard input ("-"), plain
-    or gzip, UTF-8.
+    """Yields (number from 1, line without its end) of UTF-8, plain or gzip; "-": of standard input.
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
     return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
@@ -206,14 +205,14 @@ class Table:
 
     def _find(self, column, advice):
         names = self.names or []
-        found = [name for name in names if name == column]
-        if len(found) > 1:
-            raise InputError(f"{self._path}, line 1: {len(found)} columns have the name "
+        matches = [name for name in names if name == column]
+        if len(matches) > 1:
+            raise InputError(f"{self._path}, line 1: {len(matches)} columns have the name "
                              f"{column!r}; give the number of the right one, from 0.")
-        if not found and str(column).endswith("*"):
-            found = self._begun_with(column[:-1])
-        if found:
-            return found if self._keyed else [names.index(name) for name in found]
+        if not matches and str(column).endswith("*"):
+            matches = self._begun_with(column[:-1])
+        if matches:
+            return matches if self._keyed else [names.index(name) for name in matches]
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
             return [int(column)]
         known = f"its columns are {', '.join(names)}" if names else f"it has {self._width} columns"
@@ -221,10 +220,10 @@ class Table:
 
     def _begun_with(self, start):
         """The names of columns that begin so, in their order."""
-        found = [name for name in self.names or () if name.startswith(start)]
-        if all(_is_number(name[len(start):]) for name in found):
-            return sorted(found, key=lambda name: int(name[len(start):]))
-        return sorted(found) if self._keyed else found
+        names = [name for name in self.names or () if name.startswith(start)]
+        if all(_is_number(name[len(start):]) for name in names):
+            return sorted(names, key=lambda name: int(name[len(start):]))
+        return sorted(names) if self._keyed else names
 
     def __iter__(self):
         """Yields (line number, row): a list of str, or a dict if cells have names."""
@@ -279,7 +278,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
         if tag_column is not None and range(width)[tag_column] == range(width)[word_column]:
             raise InputError(f"{shown_name(path)}, line {number}: column {tag_column} of {width} "
                              "holds the words; name the column of the tags with --label_column.")
-        first = first if words else number
+        if not words:
+            first = number
         words.append(cells[word_column])
         if tag_column is not None:
             tags.append(cells[tag_column])
@@ -321,4 +321,4 @@ def _column_number(column):
 
 def _cells(column):
     """Returns how many cells a line must have for this column."""
-    return 0 if column is None else column + 1 if column >= 0 else -column
+    return 0 if column is None else max(column + 1, -column)

@@ -101,8 +101,7 @@ class SavedTask:
 
     @classmethod
     def require(cls, folder: str, flag: str) -> "SavedTask":
-        """Returns the task saved with the model in a folder, or raises InputError that names the
-        flag."""
+        """The task saved with the model in a folder, or InputError that names the flag."""
         saved = cls.read(folder)
         if saved is None:
             raise InputError(f"--{flag}: there is no {TASK_FILE} in {folder!r}; name the "

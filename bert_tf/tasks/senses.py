@@ -44,12 +44,12 @@ def read_senses(path: str) -> list[Sentence]:
         InputError: the file has another form, or tags no word.
     """
     try:
-        found = list(_read_framework(path) if path.endswith(_DATA) else _read_plain(path))
+        sentences = list(_read_framework(path) if path.endswith(_DATA) else _read_plain(path))
     except xml.etree.ElementTree.ParseError as error:
         raise InputError(f"{path} is not XML: {error}.") from None
-    if not any(instances for _, instances in found):
+    if not any(instances for _, instances in sentences):
         raise InputError(f"{path} tags no word with a sense; name another file.")
-    return found
+    return sentences
 
 
 def _read_plain(path) -> Iterator[Sentence]:

@@ -160,7 +160,7 @@ class PieceWriter:
 
 
 class SplitRecords:
-    """The records of a split. The constructor reads all examples once, and raises `read_examples`'s
+    """The records of a split. The constructor reads all examples, and raises `read_examples`'s
     errors.
 
     Attributes:

@@ -158,8 +158,7 @@ def _official(raw):
 
 
 def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yields the text, the paragraph and the correct answers, if any, of each question of a SQuAD
-    file."""
+    """Yields the text, the paragraph and any correct answers of each question of a SQuAD file."""
     for context, asked in _raw_paragraphs(path):
         for raw, where in asked:
             yield take(raw, "question", str, where), context, (
@@ -167,8 +166,7 @@ def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def identify(path: str) -> tuple[str, int]:
-    """Returns the SHA-256 of a SQuAD file, or of the questions of a library's data set, and the
-    number of bytes."""
+    """The SHA-256 and the number of bytes of a SQuAD file, or of a library's questions."""
     if not is_library_name(path):
         with open_file(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest(), file_size(path)
@@ -188,8 +186,7 @@ def holds_answers(path: str) -> bool:
 
 
 def take(owner, key, kind, where):
-    """Returns `owner[key]`, or raises InputError that names `where` and the key if it is not of
-    type `kind`."""
+    """Returns `owner[key]`; InputError that names `where` and the key if its type is another."""
     value = owner.get(key) if isinstance(owner, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool) and kind is int:
         raise InputError(f"{where} has no {key!r} of type {kind.__name__}; give a file in SQuAD's "
@@ -209,8 +206,9 @@ def _raw_paragraphs(path, is_training=False):
     if form := form_of(path):
         yield from read_questions(path, form, is_training)
         return
-    articles = (article for _, article in read_library(path, "squad")) if is_library_name(
-        path) else read_elements(path, "data")
+    articles = read_elements(path, "data")
+    if is_library_name(path):
+        articles = (article for _, article in read_library(path, "squad"))
     for number, article in enumerate(articles):
         for place, paragraph in enumerate(take(article, "paragraphs", list,
                                                f"{path}: article {number}")):

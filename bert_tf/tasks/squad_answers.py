@@ -16,60 +16,45 @@ from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad import read_pieces
 
 
-def predict_answers(spans, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
-                    options: AnswerOptions) -> list[Prediction]:
-    """Calls `find_answers` with the logits of starts and ends, float [M, S]."""
-    return find_answers(spans, {"start_logits": start_logits, "end_logits": end_logits},
-                        tokenizer, options)
-
-
-def predict_file(path: str, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
-                 span_options, options: AnswerOptions) -> Iterator[Prediction]:
-    """Calls `find_file_answers` with the logits of starts and ends, float [M, S]."""
-    return find_file_answers(path, {"start_logits": start_logits, "end_logits": end_logits},
-                             tokenizer, span_options, options)
-
-
-def find_answers(spans, found: Mapping[str, np.ndarray], tokenizer,
+def find_answers(spans, outputs: Mapping[str, np.ndarray], tokenizer,
                  options: AnswerOptions) -> list[Prediction]:
     """Chooses the answers to all questions of some spans, in the order of the questions.
 
     Args:
         spans: `AnswerSpans` with M spans.
-        found: the head's answers, arrays [M, ...] in the order of the spans: see `Finder` and
+        outputs: the head's, arrays [M, ...] in the order of the spans: see `Finder` and
             `BeamFinder`.
 
     Raises:
         InputError: the arrays do not fit these spans, or hold no finite numbers.
     """
-    for values in found.values():
+    for values in outputs.values():
         _check_count(len(spans.start), values)
         if not np.isfinite(values).all():
             raise InputError("the model's logits are infinite or NaN; take an earlier checkpoint, "
                              "or train with a lower --learning_rate.")
-    kind = BeamFinder if "start_top_index" in found else Finder
-    finder = kind(spans, found, tokenizer, options)
+    kind = BeamFinder if "start_top_index" in outputs else Finder
+    finder = kind(spans, outputs, tokenizer, options)
     return [finder.predict(question) for question in range(len(spans.questions))]
 
 
-def find_file_answers(path: str, found: Mapping[str, np.ndarray], tokenizer, span_options,
+def find_file_answers(path: str, outputs: Mapping[str, np.ndarray], tokenizer, span_options,
                       options: AnswerOptions) -> Iterator[Prediction]:
-    """Yields the `Prediction`s of a SQuAD file in its order, a piece of the file in memory at a
-    time.
+    """Yields the `Prediction`s of a SQuAD file in its order, a piece in memory at a time.
 
     Args:
         path: the file that the records to predict were made from.
-        found: the head's answers, in the order of the records; see `find_answers`.
+        outputs: the head's, in the order of the records; see `find_answers`.
         tokenizer, span_options: those that made the records.
     """
     first = 0
     for piece in read_pieces(path, False, squad_style=span_options.squad_style):
         spans = cut_spans(piece, tokenizer, span_options)
         last = first + len(spans.start)
-        yield from find_answers(spans, {name: values[first:last] for name, values in found.items()},
-                                tokenizer, options)
+        of_piece = {name: values[first:last] for name, values in outputs.items()}
+        yield from find_answers(spans, of_piece, tokenizer, options)
         first = last
-    _check_count(first, next(iter(found.values())))
+    _check_count(first, next(iter(outputs.values())))
 
 
 def _check_count(spans, values):
@@ -119,9 +104,9 @@ def _combine(predictions, n_best_size):
         for entry in prediction.n_best:
             entries[entry["text"]].append(entry)
     n_best = [{"text": text,
-               "probability": sum(entry["probability"] for entry in found) / len(predictions),
-               **{name: sum(entry[name] for entry in found) / len(found)
-                  for name in ("start_logit", "end_logit")}} for text, found in entries.items()]
+               "probability": sum(entry["probability"] for entry in same) / len(predictions),
+               **{name: sum(entry[name] for entry in same) / len(same)
+                  for name in ("start_logit", "end_logit")}} for text, same in entries.items()]
     n_best.sort(key=lambda entry: -entry["probability"])
     first, odds, text = predictions[0], None, n_best[0]["text"]
     if first.null_odds is not None:     # of no answer, a threshold decides

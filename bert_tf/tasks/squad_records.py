@@ -47,8 +47,7 @@ class SquadRecords:
         return features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())
 
     def further_fingerprint(self) -> dict:
-        """Returns further values that the records depend on, in addition to the file, the
-        vocabulary and the options."""
+        """Values that the records depend on beside the file, the vocabulary and the options."""
         return {}
 
     def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:

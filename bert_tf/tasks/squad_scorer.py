@@ -31,13 +31,12 @@ def normalize(text: str) -> str:
 
 
 def normalize_trivia(text: str) -> str:
-    """Returns the text in the form that TriviaQA's script compares: punctuation parts words."""
+    """The text in the form that TriviaQA's script compares: punctuation parts words."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_TRIVIA_PUNCTUATION)).split())
 
 
 def normalize_korean(text: str) -> str:
-    """Returns the text in the form that KorQuAD's script compares: quotes and brackets part
-    words."""
+    """The text in the form that KorQuAD's script compares: quotes and brackets part words."""
     return " ".join(text.translate(_KOREAN_MARKS).lower().translate(_PUNCTUATION).split())
 
 
@@ -52,8 +51,7 @@ def exact(answer, prediction):
 
 
 def f1(answer, prediction):
-    """Returns the harmonic mean of precision and recall of the words of two normalised texts; 0
-    without common words."""
+    """The harmonic mean of precision and recall of two normalised texts' words; 0 at the least."""
     return _f1_of_bags(answer.split(), prediction.split())
 
 
@@ -67,15 +65,15 @@ def chinese_f1(answer, prediction):
     texts have in common. Its units are Chinese characters, and the tokens that NLTK's
     `word_tokenize` makes of a line in other scripts, as in CMRC's script."""
     answer, prediction = _chinese_units(answer), _chinese_units(prediction)
-    found = difflib.SequenceMatcher(None, answer, prediction, autojunk=False).find_longest_match()
-    return _f1_of(found.size, answer, prediction)
+    run = difflib.SequenceMatcher(None, answer, prediction, autojunk=False).find_longest_match()
+    return _f1_of(run.size, answer, prediction)
 
 
 def _chinese_units(text):
-    found = []
+    units = []
     for part in _CHINESE.split(text):
-        found += [part] if _CHINESE.match(part) else _latin_tokenizer().tokenize(part)
-    return found
+        units += [part] if _CHINESE.match(part) else _latin_tokenizer().tokenize(part)
+    return units
 
 
 @functools.cache
@@ -211,8 +209,7 @@ def _check(values, kind, what, questions=()):
 
 def best_threshold(answers: dict, predictions: dict, odds: dict,
                    scores: dict) -> tuple[float, float]:
-    """Returns the best mean score in percent and its threshold, as the official script of v2.0
-    finds them.
+    """The best mean score in percent and its threshold, as the official script of v2.0.
 
     It ignores that equal odds lie on one side of any threshold, and returns 0.0 where it is best to
     answer nothing; `reachable_threshold` does neither.

@@ -26,9 +26,9 @@ class Grid:
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Yields the settings of each point; {} of a grid without values."""
-        given = {name: values for name, values in vars(self).items() if values}
-        for chosen in itertools.product(*given.values()):
-            yield dict(zip(given, chosen))
+        axes = {name: values for name, values in vars(self).items() if values}
+        for chosen in itertools.product(*axes.values()):
+            yield dict(zip(axes, chosen))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,12 +133,16 @@ class Suite:
     def languages(self, scores: Scores, split: str) -> dict[str, dict[str, float]]:
         """The scores of each way by language, on dev or test, and their average; it is left out
         while a language is missing, and a way without scores is too."""
-        found = {way: {language: of[name] for language, task in tasks.items()
-                       if (name := f"{split}_{language}/{self.row(task).metrics[0]}")
-                       in (of := scores.get(task, {}))} for way, tasks in self.ways.items()}
-        return {way: cells | ({"average": statistics.fmean(cells.values())}
-                              if len(cells) == len(self.ways[way]) else {})
-                for way, cells in found.items() if cells}
+        ways = {}
+        for way, tasks in self.ways.items():
+            cells = {language: of[name] for language, task in tasks.items()
+                     if (name := f"{split}_{language}/{self.row(task).metrics[0]}")
+                     in (of := scores.get(task, {}))}
+            if len(cells) == len(tasks):
+                cells["average"] = statistics.fmean(cells.values())
+            if cells:
+                ways[way] = cells
+        return ways
 
 
 def is_of(name: str, metrics: Collection[str]) -> bool:

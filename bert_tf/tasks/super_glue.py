@@ -173,15 +173,15 @@ def _find_span(text, index, span):
     starts = [0, *(match.end() for match in re.finditer(" ", text))]
     if not 0 <= index < len(starts):
         raise ValueError(f"word {index} is not in a text of {len(starts)}")
-    wanted, size = starts[index], len(span.split())
+    begin, size = starts[index], len(span.split())
     if not size:
         raise ValueError("a span is empty")
     plain = r"\s+".join(map(re.escape, span.split()))
-    found = next(filter(None, ([match.span() for match in re.finditer(
+    places = next(filter(None, ([match.span() for match in re.finditer(
         rf"(?<!\w){part}(?!\w)", text, re.IGNORECASE)]
         for part in (plain, plain.removesuffix(r"\.")))), [])
-    words = [match.span() for match in _WORD.finditer(text, wanted)][:size]
-    return min(found or [(words[0][0], words[-1][1])], key=lambda place: abs(place[0] - wanted))
+    words = [match.span() for match in _WORD.finditer(text, begin)][:size]
+    return min(places or [(words[0][0], words[-1][1])], key=lambda place: abs(place[0] - begin))
 
 
 def _multirc_rows(path):
@@ -211,7 +211,6 @@ def read_rows(task, layout, path: str, omissions) -> Iterator[tuple]:
     Raises:
         InputError: a line is not an example of the task, or lacks the label that the split has.
     """
-    del task, omissions
     for line, texts, label, group in _READERS[layout.format](path):
         yield line, texts, labelled(label, path, line) if layout.label else None, group
 

@@ -17,9 +17,9 @@ SCHEMES = ("bio", "bioes")
 
 def scheme_of(labels: Iterable[str]) -> str:
     """Returns the scheme of a model's labels; `bio` if they name no entities."""
-    found = set(labels)
-    return "bioes" if any(is_entity_tag(tag) and f"S-{tag[2:]}" in found
-                          for tag in found if tag.startswith("B")) else "bio"
+    labels = set(labels)
+    return "bioes" if any(is_entity_tag(tag) and f"S-{tag[2:]}" in labels
+                          for tag in labels if tag.startswith("B")) else "bio"
 
 
 def labels_in(scheme: str | None, labels: Sequence[str]) -> tuple[str, ...]:
@@ -41,11 +41,11 @@ def labels_in(scheme: str | None, labels: Sequence[str]) -> tuple[str, ...]:
 
 def to_bioes(tags: Sequence[str]) -> list[str]:
     """Returns a sentence's tags of `bio` in `bioes`."""
-    found = list(tags)
+    renamed = list(tags)
     for start, end, kind in entities(list(tags)):
         places = "S" if end - start == 1 else f"B{'I' * (end - start - 2)}E"
-        found[start:end] = [f"{place}-{kind}" for place in places]
-    return found
+        renamed[start:end] = [f"{place}-{kind}" for place in places]
+    return renamed
 
 
 def bio_name(tag: str) -> str:
@@ -54,20 +54,19 @@ def bio_name(tag: str) -> str:
 
 
 def from_bioes(tags: Sequence[str]) -> list[str]:
-    """Returns a sentence's tags of `bioes` in `bio`. Tags in any order are taken, as a model
-    predicts them: an entity begins at B- or S-, and at I- or E- unless the tag before is B- or I-
-    of the same type."""
-    found, open_type = [], None
+    """A sentence's tags of `bioes` in `bio`, in any order, as a model predicts them: an entity
+    begins at B- or S-, and at I- or E- unless the tag before is B- or I- of the same type."""
+    renamed, open_type = [], None
     for tag in tags:
         place, kind = tag[:2], tag[2:]
         if place not in ("B-", "I-", "E-", "S-"):
-            found.append(tag)
+            renamed.append(tag)
             open_type = None
             continue
         goes_on = place in ("I-", "E-") and kind == open_type
-        found.append(f"{'I' if goes_on else 'B'}-{kind}")
+        renamed.append(f"{'I' if goes_on else 'B'}-{kind}")
         open_type = kind if place in ("B-", "I-") else None
-    return found
+    return renamed
 
 
 class Seen(typing.NamedTuple):
@@ -132,10 +131,10 @@ def is_tag_of(tag: str, labels: Iterable[str]) -> bool:
 def _refuse(others):
     (tag, (_, where)), *_ = others.items()
     shown = [f"{name!r} ({one.times:,})" for name, one in others.items()]
-    more = ["..."] if len(shown) > _MOST_NAMED else []
     raise InputError(f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, "
                      "with a type, as other tags are; correct all such tags, or remove the lines "
-                     f"that are not words: {', '.join(shown[:_MOST_NAMED] + more)}.")
+                     f"that are not words: {', '.join(shown[:_MOST_NAMED])}"
+                     f"{', ...' * (len(shown) > _MOST_NAMED)}.")
 
 
 def in_bio(tags: Sequence[str], way: str) -> list[str]:

@@ -25,8 +25,7 @@ OF_WORDS = ("words", "conllu", "annotations")
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """The file layout of one split's examples. A column is its name in the header or its number
-    from 0.
+    """The file layout of a split's examples. A column is a name in the header or a number from 0.
 
     Attributes:
         files: possible names of the file in the data folder, the official one first; or the name
@@ -74,8 +73,7 @@ class Split:
                 f"{path} has {counted(count, 'example')}")
 
     def takes(self, task: str, path: str, count: int) -> bool:
-        """Whether a server takes predictions for a file of `count` examples; prints why not if the
-        number is wrong."""
+        """Whether a server takes predictions for `count` examples; prints a wrong number."""
         if self.submission and count != self.size:
             print(self.refusal(task, path, count), flush=True)
             return False
@@ -165,8 +163,7 @@ class Kind:
         return tuple(labels) == tuple(trained)
 
     def num_texts(self, task: Task, split: str = "train") -> int | None:
-        """Returns the number of texts of a split's examples, if a model may meet another number;
-        else None."""
+        """The number of texts of a split's examples, if a model may meet another; else None."""
         return None
 
     def options(self, given: dict, saved: dict, is_training: bool, path: str) -> dict:
@@ -194,10 +191,12 @@ class Kind:
         """Returns the head's name in `bert_tf.heads` and its arguments."""
         name, arguments = self._head(task, options)
         size = options.get("bilstm_size")
-        if size and not BILSTM.keys() <= HEADS[name].shapes.keys():
+        if not size:
+            return name, arguments
+        if not BILSTM.keys() <= HEADS[name].shapes.keys():
             raise InputError(f"--bilstm_size is for heads of one layer, not for {name}; leave the "
                              "flag out.")
-        return name, {**arguments, **({"bilstm_size": size} if size else {})}
+        return name, {**arguments, "bilstm_size": size}
 
     def _head(self, task, options):
         return self.name, {"num_labels": len(task.labels)} if self.has_labels else {}
@@ -220,8 +219,7 @@ class Kind:
         raise NotImplementedError
 
     def headline(self, task: Task, eval_splits: list) -> str:
-        """Returns the metric that decides between trials, named as `SplitPredictions` and the run
-        name it."""
+        """The metric that decides between trials, as `SplitPredictions` and the run name it."""
         return f"{eval_splits[0]}/{task.headline}" if eval_splits else ""
 
     def overall(self, scores: list[dict[str, float]]) -> dict[str, float]:
@@ -236,13 +234,11 @@ class Kind:
     # The Predictor
 
     def example(self, given: str | tuple, number: int) -> Example:
-        """Makes an `Example` without a label from a text or a tuple of texts, the only one of
-        document `number`."""
+        """Makes the only `Example` of document `number`, without a label, from a text or texts."""
         return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
 
     def placed(self, given: str | tuple, answer: dict) -> dict:
-        """Returns the answer to an example with places in the text that was given, if it has
-        any."""
+        """The answer to an example with places in the given text, if it has any."""
         return answer
 
     def generation(self, options: dict) -> dict:

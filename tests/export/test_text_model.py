@@ -18,7 +18,7 @@ from bert_tf.tasks import squad
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.squad_answers import predict_answers
+from bert_tf.tasks.squad_answers import find_answers
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
@@ -159,7 +159,8 @@ def answers_of_run_squad(model, tokenizer, pairs, threshold=None, **settings):
     features = {name: features[name].astype("int32") for name in
                 ("input_ids", "input_mask", "segment_ids")}
     logits = np.where(features["input_mask"][:, None], model(features)["answer_span"], -1e30)
-    found = predict_answers(spans, logits[:, 0], logits[:, 1], tokenizer, AnswerOptions(
+    logits = {"start_logits": logits[:, 0], "end_logits": logits[:, 1]}
+    found = find_answers(spans, logits, tokenizer, AnswerOptions(
         max_answer_length=settings["max_answer_length"],
         version_2_with_negative=threshold is not None))
     return [each.answer(threshold or 0.0) for each in found], np.diff(spans.first_span)

@@ -17,8 +17,6 @@ from bert_tf.tasks.squad_answers import (
     combine_predictions,
     find_answers,
     find_file_answers,
-    predict_answers,
-    predict_file,
     write_predictions,
 )
 from bert_tf.tokenization.base import Tokenizer
@@ -37,8 +35,8 @@ def logits_of(case):
 def test_answers_lists_and_odds_are_the_originals(tmp_path, monkeypatch, name):
     monkeypatch.setattr(squad.read_pieces, "__defaults__", (False, 10))
     case = squad_case.load(name, tmp_path)
-    predictions = list(predict_file(case.path, *logits_of(case), case.tokenizer,
-                                    case.span_options, case.answer_options))
+    predictions = list(find_file_answers(case.path, ends(*logits_of(case)), case.tokenizer,
+                                         case.span_options, case.answer_options))
     threshold = case.golden["options"]["threshold"]
     assert {p.id: p.answer(threshold) for p in predictions} == case.golden["answers"]
     assert {p.id: p.n_best for p in predictions} == case.golden["n_best"]
@@ -88,7 +86,7 @@ def test_logits_that_are_no_numbers_are_refused(tmp_path):
     logits = logits_of(case)
     logits[1, 2, 3] = np.nan
     with pytest.raises(InputError, match="infinite or NaN"):
-        predict_answers(case.spans("predict"), *logits, case.tokenizer, case.answer_options)
+        find_answers(case.spans("predict"), ends(*logits), case.tokenizer, case.answer_options)
 
 
 @pytest.mark.parametrize("negative, text, odds", [(False, "empty", None), (True, "", 2.0)])

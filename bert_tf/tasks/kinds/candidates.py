@@ -53,13 +53,13 @@ class AnswerSet(Classification):
 
     def write_submission(self, path, test_file, predicted):
         """Writes a JSON object for each passage, with the labels of its questions' answers."""
-        labels, found = iter(predicted.tolist()), {}
+        labels, passages = iter(predicted.tolist()), {}
         for _, question in super_glue.read_questions(test_file):
-            found.setdefault(question.passage, []).append({"idx": question.number, "answers": [
+            passages.setdefault(question.passage, []).append({"idx": question.number, "answers": [
                 {"idx": number, "label": next(labels)} for number, *_ in question.answers]})
         with write_aside(path) as file:
             file.writelines(json.dumps({"idx": passage, "passage": {"questions": questions}}) + "\n"
-                            for passage, questions in found.items())
+                            for passage, questions in passages.items())
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         layout = source.task.split(source.split)
@@ -110,13 +110,12 @@ class Cloze(AnswerSet):
         return np.ones(len(starts), np.int64), np.logical_or.reduceat(is_right, starts)
 
     def answer(self, *arguments):
-        """See `Kind.answer`. Each candidate is judged alone: the texts do not say which candidates
-        share a question."""
+        """See `Kind.answer`. Candidates are judged alone: texts do not say which share a
+        question."""
         return AnswerSet().answer(*arguments)
 
     def score(self, task, path, examples, predicted):
-        """Returns F1 and exact match of the taken candidates' words, of all right answers the best,
-        as SQuAD's."""
+        """F1 and exact match of the taken candidates' words with the best answer, as SQuAD's."""
         best = np.array([max((score(squad_scorer.normalize(answer), squad_scorer.normalize(text))
                               for answer in cloze.answers), default=0)
                          for cloze, text in self._taken(path, predicted)

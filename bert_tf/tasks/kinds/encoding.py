@@ -38,14 +38,14 @@ def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int
     room = layout.room(max_seq_length, True)
     for text, others in zip(contexts, choices):
         ids, lengths = tokenizer.encode_lines([text, *others])
-        context, *found = np.split(ids, np.cumsum(lengths)[:-1])
-        for choice in found:
-            kept = choice[-max_qa_length:][-room:]
-            fits = len(context) + len(kept) <= room
-            parts.append((context[:room - len(kept)], kept))
-            is_cut.append(not fits or len(kept) < len(choice))
+        context, *encoded = np.split(ids, np.cumsum(lengths)[:-1])
+        for choice in encoded:
+            tail = choice[-max_qa_length:][-room:]
+            fits = len(context) + len(tail) <= room
+            parts.append((context[:room - len(tail)], tail))
+            is_cut.append(not fits or len(tail) < len(choice))
             if carry_choices and fits:
-                one = pack_parts([(context, kept)], max_seq_length, vocabulary, all_pairs=True)
+                one = pack_parts([(context, tail)], max_seq_length, vocabulary, all_pairs=True)
                 context = one["input_ids"][one["input_mask"]]
     return pack_parts(parts, max_seq_length, vocabulary, layout.pads_left,
                       all_pairs=True), np.array(is_cut)

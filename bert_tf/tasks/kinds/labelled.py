@@ -156,11 +156,11 @@ class LabelledKind(Kind):
         return len(described["labels"])
 
     def balanced_weights(self, counts: dict) -> list[float]:
-        """Returns weights that make all labels count alike: N / (labels * examples of the label),
-        as scikit-learn computes them. `counts` are a manifest's: `labels`, the examples of each,
-        and `examples`."""
-        found = [max(count, 1) for count in counts["labels"].values()]
-        return [sum(found) / (len(found) * count) for count in found]
+        """Weights that make all labels count alike: N / (labels * examples of the label), as
+        scikit-learn's. `counts` are a manifest's: `labels`, the examples of each, and
+        `examples`."""
+        sizes = [max(count, 1) for count in counts["labels"].values()]
+        return [sum(sizes) / (len(sizes) * count) for count in sizes]
 
     # From a model's answers to files
 
@@ -213,9 +213,8 @@ class LabelledKind(Kind):
 
     def write_more(self, folder: str, source, examples: list, predicted, answers: dict,
                    is_test: bool) -> list[str]:
-        """Writes the files that the task's own server or scorer reads, in addition to
-        predictions.jsonl, and returns their paths. See `decode` for the arguments; `is_test` marks
-        a split to predict."""
+        """Writes the further files that the task's server or scorer reads; returns their paths. See
+        `decode` for the arguments; `is_test` marks a split to predict."""
         return [*write_probabilities(folder, source, answers),
                 *write_whole(folder, source, predicted)] if is_test else []
 
@@ -322,9 +321,9 @@ class SplitPredictions:
         return self._task.kind.decode(self._task, answers, self.examples, _Padded(records))
 
     def combine(self, members: list) -> tuple[dict, typing.Any]:
-        """Returns several models' answers together, and the predictions. `members` are tuples of
-        each one's predictions (an object of this class), answers and records; the first tuple has
-        this object."""
+        """Several models' answers together, and the predictions. `members` are tuples of each one's
+        predictions (an object of this class), answers and records; the first tuple has this
+        object."""
         kind = self._task.kind
         units = [kind.units(answers, _Padded(records)) for _, answers, records in members]
         records = members[0][2]
@@ -337,15 +336,15 @@ class SplitPredictions:
 
     def score(self, predicted) -> dict[str, float]:
         """Returns {metric: number}, the headline first; then each metric of the split's parts."""
-        names, targets = self._task.metrics, self._targets
-        found = self._task.kind.score(self._task, self._source.path, self.examples, predicted)
+        kind, targets = self._task.kind, self._task.kind.targets(self._task, self.examples)
+        scores = kind.score(self._task, self._source.path, self.examples, predicted)
         parts = np.array(read_parts(self._task, self._source.split, self._source.path))
         if len(parts) != len(targets):      # only some of the examples are scored
-            return found
+            return scores
         for part in dict.fromkeys(parts.tolist()):
-            found |= {f"{part}_{name}": value for name, value in metrics.compute(
-                names, targets[parts == part], predicted[parts == part]).items()}
-        return found
+            scores |= {f"{part}_{name}": value for name, value in metrics.compute(
+                self._task.metrics, targets[parts == part], predicted[parts == part]).items()}
+        return scores
 
     def against_ties(self, answers: dict, predicted) -> typing.Any:
         """Returns the predictions that are to be scored; see `LabelledKind.against_ties`."""
@@ -354,10 +353,6 @@ class SplitPredictions:
     def is_degenerate(self, answers: dict, predicted) -> bool:
         """See `LabelledKind.is_degenerate`."""
         return self._task.kind.is_degenerate(self._task, answers, self.examples, predicted)
-
-    @property
-    def _targets(self):
-        return self._task.kind.targets(self._task, self.examples)
 
     def choose(self, predicted) -> dict:
         """Returns the options that are best for these predictions and are kept with the model."""
@@ -375,8 +370,8 @@ class SplitPredictions:
         path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
         described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers)
         with write_aside(path) as file:
-            for index, found in enumerate(described):
-                file.write(json.dumps({"index": index, **found}, ensure_ascii=False) + "\n")
+            for index, entry in enumerate(described):
+                file.write(json.dumps({"index": index, **entry}, ensure_ascii=False) + "\n")
         return [path, *self._task.kind.write_more(
             folder, self._source, self.examples, predicted, answers, is_test)]
 

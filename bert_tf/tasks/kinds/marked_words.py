@@ -14,9 +14,8 @@ _ENDS = ("span_starts", "span_ends")
 
 
 class WordInContext(Classification):
-    """Whether a word means the same in two texts. For each of the two, an example has the text
-    before the word, the word, and the text after it. The head reads the vectors of [CLS] and of the
-    words."""
+    """Whether a word means the same in two texts. For each, an example has the text before the
+    word, the word, and the text after it. The head reads the vectors of [CLS] and of the words."""
 
     name, title = "word_in_context", "a word in two texts"
     features = (*FINETUNING["classification"], *known(*_ENDS))
@@ -47,16 +46,16 @@ class WordInContext(Classification):
                                                first + len(parts[3 * number + 1]))
             lengths[row, :len(texts)] = [len(ids) for ids, _ in encoded]
             tokens += [index for ids, _ in encoded for index in ids]
-        kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1], max_seq_length, layout), 1)
+        sizes = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1], max_seq_length, layout), 1)
         starts = (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape)
-        packed = pack_pairs(np.array(tokens, np.int32), starts[:, 0], kept[:, 0], starts[:, 1],
-                            kept[:, 1], max_seq_length, tokenizer.vocabulary)
+        packed = pack_pairs(np.array(tokens, np.int32), starts[:, 0], sizes[:, 0], starts[:, 1],
+                            sizes[:, 1], max_seq_length, tokenizer.vocabulary)
         is_second = np.arange(2) * (lengths[:, 1:] > 0)     # [N, 2]: the text that has each part
-        last = np.maximum(np.take_along_axis(kept, is_second, 1) - 1, 0)
-        offset = np.where(is_second, layout.b_offset(kept[:, :1]), layout.before)
+        last = np.maximum(np.take_along_axis(sizes, is_second, 1) - 1, 0)
+        offset = np.where(is_second, layout.b_offset(sizes[:, :1]), layout.before)
         ends = np.minimum(places, last[..., None]) + offset[..., None]
         spans = dict(zip(_ENDS, np.moveaxis(ends, 2, 0)))
-        return {**with_label_ids(packed, examples), **spans}, int((kept < lengths).any(1).sum())
+        return {**with_label_ids(packed, examples), **spans}, int((sizes < lengths).any(1).sum())
 
 
 class Coreference(WordInContext):
@@ -80,6 +79,6 @@ class Coreference(WordInContext):
 def _touched(offsets, start, end):
     """Returns the first and the last of the tokens that share characters with a part of the text;
     if no token does, the token before the part twice."""
-    found = [place for place, (first, last) in enumerate(offsets) if first < end and start < last]
+    tokens = [place for place, (first, last) in enumerate(offsets) if first < end and start < last]
     before = max((place for place, (first, _) in enumerate(offsets) if first < start), default=0)
-    return (found[0], found[-1]) if found else (before, before)
+    return (tokens[0], tokens[-1]) if tokens else (before, before)

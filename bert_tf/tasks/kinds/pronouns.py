@@ -88,18 +88,18 @@ class PronounRanking(MultipleChoice):
             before, after = next(parts), next(parts)
             for place in range(_PAIR):
                 candidate = next(parts)
-                kept = candidate[:_TOKENS]
-                room = layout.room(max_seq_length, False) - len(kept)
+                tokens = candidate[:_TOKENS]
+                room = layout.room(max_seq_length, False) - len(tokens)
                 right = min(len(after), max(room // 2, room - len(before)))
                 left = before[max(len(before) - (room - right), 0):]
-                is_cut[number] |= len(kept) < len(candidate) or (
+                is_cut[number] |= len(tokens) < len(candidate) or (
                     len(left) + right < len(before) + len(after))
                 sequences.append(np.concatenate(
-                    [left, np.full(len(kept), vocabulary.mask_id), after[:right]]))
-                row, used = _PAIR * number + place, slice(len(kept))
+                    [left, np.full(len(tokens), vocabulary.mask_id), after[:right]]))
+                row, used = _PAIR * number + place, slice(len(tokens))
                 masks["masked_lm_positions"][row, used] = (
-                    layout.before + len(left) + np.arange(len(kept)))
-                masks["masked_lm_ids"][row, used] = kept
+                    layout.before + len(left) + np.arange(len(tokens)))
+                masks["masked_lm_ids"][row, used] = tokens
                 masks["masked_lm_weights"][row, used] = 1
         packed = pack_parts([(sequence, ()) for sequence in sequences], max_seq_length, vocabulary)
         features = {name: rows.reshape(len(examples), -1)

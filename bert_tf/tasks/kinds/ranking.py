@@ -98,13 +98,13 @@ def encode_candidates(texts: list, tokenizer, max_seq_length: int) -> tuple[dict
     tokens, lengths = tokenizer.encode_lines([text for row in texts for text in row])
     lengths = lengths.reshape(len(texts), -1)
     starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
-    vocabulary, question, found = tokenizer.vocabulary, lengths[:, 0], []
+    vocabulary, question, packed = tokenizer.vocabulary, lengths[:, 0], []
     is_cut = np.zeros(len(texts), bool)
     for number in range(1, lengths.shape[1]):
         before = question
-        question, kept = truncate_pairs(question, lengths[:, number], max_seq_length,
-                                        vocabulary.layout)
-        is_cut |= (question < before) | (kept < lengths[:, number])
-        found.append(pack_pairs(tokens, starts[:, number], kept, starts[:, 0], question,
-                                max_seq_length, vocabulary, vocabulary.layout.pads_left))
-    return {name: np.concatenate([one[name] for one in found], 1) for name in found[0]}, is_cut
+        question, answer = truncate_pairs(question, lengths[:, number], max_seq_length,
+                                          vocabulary.layout)
+        is_cut |= (question < before) | (answer < lengths[:, number])
+        packed.append(pack_pairs(tokens, starts[:, number], answer, starts[:, 0], question,
+                                 max_seq_length, vocabulary, vocabulary.layout.pads_left))
+    return {name: np.concatenate([one[name] for one in packed], 1) for name in packed[0]}, is_cut

@@ -34,8 +34,8 @@ class Classification(LabelledKind):
     labels_may_be_far = may_turn_pairs = True
 
     def options(self, given, saved, is_training, path):
-        found = super().options(given, saved, is_training, path)
-        return {name: value for name, value in found.items() if value is not None}
+        options = super().options(given, saved, is_training, path)
+        return {name: value for name, value in options.items() if value is not None}
 
     def _head(self, task, options):
         if options.get("answer_turns"):
@@ -44,12 +44,12 @@ class Classification(LabelledKind):
         if self.name != "classification":
             return super()._head(task, options)
         head = CHOICES[options.get("head", "linear")]
-        found = {"num_labels": len(task.labels), **{
+        arguments = {"num_labels": len(task.labels), **{
             argument: options[flag] for flag, argument in head.choice.flags.items()
             if flag in options}}
         if head.choice.compares:
-            found["pairs"] = self.num_texts(task) == 2
-        return head.name, found
+            arguments["pairs"] = self.num_texts(task) == 2
+        return head.name, arguments
 
     def num_texts(self, task, split="train"):
         return len(task.splits[split].texts) if split in task.splits else None
@@ -57,11 +57,11 @@ class Classification(LabelledKind):
     def score(self, task, path, examples, predicted):
         """Returns the metrics of the task. In the macro F1 of a task that a server scores, every
         label counts, as in the scorers of CB (nyu-mll/jiant, CommitmentBankEvaluationScheme)."""
-        found = super().score(task, path, examples, predicted)
-        if "macro_f1" in found and any(layout.submission for layout in task.splits.values()):
+        scores = super().score(task, path, examples, predicted)
+        if "macro_f1" in scores and any(layout.submission for layout in task.splits.values()):
             score = metrics.mean_f1(len(task.labels))
-            found["macro_f1"] = float(score(self.targets(task, examples), predicted))
-        return found
+            scores["macro_f1"] = float(score(self.targets(task, examples), predicted))
+        return scores
 
     def describe(self, task, example, prediction, probabilities):
         named = {"name": task.label_names[prediction]} if task.label_names else {}
@@ -75,8 +75,7 @@ class Classification(LabelledKind):
 
 
 class MultiLabel(Classification):
-    """Any number of labels of a text or of a pair of texts. Labels and predictions are 0 or 1,
-    [N, L]."""
+    """Any number of labels of a text or of a pair. Labels and predictions are 0 or 1, [N, L]."""
 
     name, title = "multi_label", "classification of several labels"
     features = FINETUNING["multi_label"]
@@ -93,8 +92,8 @@ class MultiLabel(Classification):
         """See `LabelledKind.label`. `raw` is a list of names, or `Flags`."""
         if isinstance(raw, Flags):
             raw = [name for name, has in zip(*raw) if has]
-        mine = {label_id(name, ids, where) for name in raw or ()}
-        return [int(index in mine) for index in range(len(ids))]
+        present = {label_id(name, ids, where) for name in raw or ()}
+        return [int(index in present) for index in range(len(ids))]
 
     def counted(self, label):
         return [index for index, has in enumerate(label) if has]
@@ -103,10 +102,9 @@ class MultiLabel(Classification):
         return 2
 
     def balanced_weights(self, counts):
-        """Returns weights that make each label count as much as its absence: (N - its examples) /
-        its examples."""
-        found = [max(count, 1) for count in counts["labels"].values()]
-        return [max(counts["examples"] - count, 1) / count for count in found]
+        """Weights that make each label count as its absence: (N - its examples) / its examples."""
+        sizes = [max(count, 1) for count in counts["labels"].values()]
+        return [max(counts["examples"] - count, 1) / count for count in sizes]
 
     def logits(self, probabilities):
         return super().logits(probabilities) - super().logits(1 - probabilities)
@@ -145,8 +143,8 @@ class Regression(Classification):
         except ValueError:
             value = np.nan
         if not (abs(value) <= _GREATEST and least <= value <= most):
-            wanted = f" from {least} to {most}" if task.bounds else ""
-            raise InputError(f"{where}: {raw!r} is not a number{wanted}; correct the line, or name "
+            bounds = f" from {least} to {most}" if task.bounds else ""
+            raise InputError(f"{where}: {raw!r} is not a number{bounds}; correct the line, or name "
                              "the right column with --label_column.")
         return value
 
@@ -217,11 +215,11 @@ class MultipleChoice(LabelledKind):
 
     def options(self, given, saved, is_training, path):
         """Returns the options for shortening choices, if any were given."""
-        found = super().options(given, saved, is_training, path)
-        if found.get("carry_choices") and not found.get("max_qa_length"):
+        options = super().options(given, saved, is_training, path)
+        if options.get("carry_choices") and not options.get("max_qa_length"):
             raise InputError("--carry_choices is for choices that --max_qa_length shortens; give "
                              "--max_qa_length too, or leave --carry_choices out.")
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in options.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
         super().check_options(options, max_seq_length, tokenizer)

@@ -119,9 +119,9 @@ class Span(Kind):
                 [squad.Question(str(index), question)], [], passage))
         span_options = _span_options(options, max_seq_length)
         spans = cut_spans(paragraphs, tokenizer, span_options)
-        found = run(spans.features(0, len(spans.start), span_options, tokenizer.vocabulary))
+        outputs = run(spans.features(0, len(spans.start), span_options, tokenizer.vocabulary))
         return [prediction.describe(options.get(THRESHOLD, 0.0)) for prediction in find_answers(
-            spans, found, tokenizer, _taken(AnswerOptions, options))]
+            spans, outputs, tokenizer, _taken(AnswerOptions, options))]
 
 
 def _style(options):
@@ -145,8 +145,7 @@ def _span_options(options, max_seq_length):
 
 
 class SquadPredictions:
-    """Finds, scores and writes the answers to a SQuAD file's questions, with the interface of
-    `SplitPredictions`.
+    """The answers to a SQuAD file's questions, with the interface of `SplitPredictions`.
 
     Args:
         options: see `Span`; `choose` adds to them.
@@ -232,8 +231,8 @@ class SquadPredictions:
         if scores and all(is_flat(values.max(axes), values.min(axes)) for values in scores
                           for axes in [tuple(range(1, values.ndim))]):
             return True
-        given = {prediction.answer(self._threshold) for prediction in predicted}
-        return len(given) == 1 < len(set(map(tuple, self._answers.values())))
+        texts = {prediction.answer(self._threshold) for prediction in predicted}
+        return len(texts) == 1 < len(set(map(tuple, self._answers.values())))
 
     def choose(self, predicted):
         """In v2.0, returns the threshold of the best F1, unless a flag or the model names one."""
@@ -242,13 +241,13 @@ class SquadPredictions:
         texts, odds = self._texts_and_odds(predicted)
         f1 = {name: pair[1] for name, pair in squad_scorer.question_scores(
             self._answers, texts).items()}
-        found = squad_scorer.reachable_threshold(self._answers, texts, odds, f1)
+        threshold = squad_scorer.reachable_threshold(self._answers, texts, odds, f1)
         if predicted[0].is_strict:      # the question with these odds is to be answered too
-            found = float(np.nextafter(found, np.inf))
-        self._options[THRESHOLD] = found
-        print(f"--{THRESHOLD}={found} gives the best F1 on {self._path}; it is saved with the "
+            threshold = float(np.nextafter(threshold, np.inf))
+        self._options[THRESHOLD] = threshold
+        print(f"--{THRESHOLD}={threshold} gives the best F1 on {self._path}; it is saved with the "
               "model and used from now on", flush=True)
-        return {THRESHOLD: found}
+        return {THRESHOLD: threshold}
 
     def describe_scores(self):
         applied = {THRESHOLD: self._threshold} if self._options[_NEGATIVE] else {}
@@ -262,11 +261,12 @@ class SquadPredictions:
         both, same = zip(predicted, firsts), self._scorer.normalized
         for one, (question, _, right) in itertools.islice(
                 both, 0, None, -(-len(predicted) // _SAMPLES)):
-            given = one.answer(self._threshold)
-            known = "" if self._answers is None else (
-                "  (right)" if same(given) in map(same, right or [""]) else
-                f"  (in the file: {right[0] if right else 'no answer'})")
-            yield f"  {question} -> {given or 'no answer'}{known}"
+            answer, known = one.answer(self._threshold), ""
+            if self._answers is not None:
+                known = f"  (in the file: {right[0] if right else 'no answer'})"
+                if same(answer) in map(same, right or [""]):
+                    known = "  (right)"
+            yield f"  {question} -> {answer or 'no answer'}{known}"
 
     def write(self, folder, answers, predicted, is_test):
         """Writes predictions.json, nbest_predictions.json and, in v2.0, null_odds.json."""

@@ -10,9 +10,9 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
 
 def kind_on_disk(described: dict) -> Kind:
     """Returns the kind that `task.json` or a manifest describes with `kind` and `multi_label`."""
-    wanted = {name: described[name] for name in ("kind", "multi_label")}
+    on_disk = {name: described[name] for name in ("kind", "multi_label")}
     for kind in KINDS.values():
-        if kind.on_disk == wanted:
+        if kind.on_disk == on_disk:
             return kind
     raise InputError(f"this version has no task of the kind {described['kind']!r}; use the version "
                      "of bert_tf that wrote the model.")

@@ -43,7 +43,8 @@ class Tagging(LabelledKind):
     def label(self, task, ids, texts, raw, where):
         if raw is None:
             return [0] * len(texts)
-        raw = to_bioes(raw) if scheme_of(task.labels) == "bioes" else raw
+        if scheme_of(task.labels) == "bioes":
+            raw = to_bioes(raw)
         return [ids.get(tag, tag) for tag in raw]
 
     def check_taught(self, label, ids, where):
@@ -52,8 +53,7 @@ class Tagging(LabelledKind):
                 label_id(tag, ids, where)
 
     def check_counted(self, task, counts, path):
-        """Returns a note on tags that the model doesn't know; raises InputError if it knows none
-        but O."""
+        """A note on tags that the model doesn't know; InputError if it knows none but O."""
         unknown: collections.Counter = collections.Counter()
         for tag, count in counts.items():
             if isinstance(tag, str):
@@ -171,11 +171,11 @@ class Tagging(LabelledKind):
 
     def spread(self, units, features):
         is_word = features["label_weights"].astype(bool)
-        found = {}
+        answers = {}
         for name, values in units.items():
-            found[name] = np.zeros((*is_word.shape, values.shape[-1]), values.dtype)
-            found[name][is_word] = values
-        return found
+            answers[name] = np.zeros((*is_word.shape, values.shape[-1]), values.dtype)
+            answers[name][is_word] = values
+        return answers
 
     def decode(self, task, answers, examples, features):
         """Returns sentences, each a list of tags."""
@@ -189,8 +189,7 @@ class Tagging(LabelledKind):
                                for tag in example.label)) for example in examples]
 
     def against_ties(self, task, answers, examples, predicted):
-        """The tags as they are: of equally likely ones the first, which is O where tags name
-        entities."""
+        """The tags as they are: of equally likely ones the first, which is O for entities."""
         return predicted
 
     def is_degenerate(self, task, answers, examples, predicted):
@@ -198,9 +197,9 @@ class Tagging(LabelledKind):
         return says_nothing(answers)
 
     def describe(self, task, example, prediction, probabilities):
-        found = [{"type": kind, "text": " ".join(example.texts[start:end]),
+        spans = [{"type": kind, "text": " ".join(example.texts[start:end]),
                   "first": start, "last": end - 1} for start, end, kind in entities(prediction)]
-        return {"words": example.texts, "tags": prediction, "entities": found}
+        return {"words": example.texts, "tags": prediction, "entities": spans}
 
     def placed(self, given, answer):
         return answer if isinstance(given, tuple) else _with_characters(given, answer)

@@ -29,25 +29,24 @@ class TextToText(Kind):
 
     def overall(self, scores):
         """Returns the mean of the files' headlines."""
-        first = [next(iter(found.values())) for found in scores]
+        first = [next(iter(of_file.values())) for of_file in scores]
         return {"average": sum(first) / len(first)} if first else {}
 
     def generation(self, options):
         """Returns the arguments of the network's `generate`."""
-        found = {**GENERATION, **options}
-        return {"length": found["max_target_length"], "beams": found["beams"],
-                "alpha": found["alpha"]}
+        options = {**GENERATION, **options}
+        return {"length": options["max_target_length"], "beams": options["beams"],
+                "alpha": options["alpha"]}
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         runs, _ = encode([example.texts[0] for example in examples], tokenizer, max_seq_length)
         ids = runs.padded(np.arange(len(runs)), max_seq_length)
-        found = run({"encoder_input_tokens": ids, "input_mask": ids > 0})["tokens"]
-        return [{"text": tokenizer.decode(row.tolist())} for row in found]
+        tokens = run({"encoder_input_tokens": ids, "input_mask": ids > 0})["tokens"]
+        return [{"text": tokenizer.decode(row.tolist())} for row in tokens]
 
 
 def encode(texts: Sequence[str], tokenizer, length: int) -> tuple[Runs, int]:
-    """Returns texts as runs of at most `length` tokens, with a final token, and how many texts were
-    cut to fit."""
+    """Runs of at most `length` tokens, final ones included, and how many texts were cut to fit."""
     ids, lengths = tokenizer.encode_lines(texts)
     ends = lengths.cumsum()
     runs = Runs.join(np.append(ids[end - size:end][:length - 1], tokenizer.vocabulary.sep_id)

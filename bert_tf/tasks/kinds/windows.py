@@ -34,12 +34,12 @@ def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
     """
     layout, rows, counts, is_cut = tokenizer.vocabulary.layout, [], [], []
     for parts in _encoded(examples, tokenizer):
-        found = [_cut(a, b, layout, max_seq_length, way) for a, b in parts]
-        count = max(len(windows) for windows, _ in found)
+        sequences = [_cut(a, b, layout, max_seq_length, way) for a, b in parts]
+        count = max(len(windows) for windows, _ in sequences)
         rows += [windows[min(number, len(windows) - 1)]
-                 for number in range(count) for windows, _ in found]
+                 for number in range(count) for windows, _ in sequences]
         counts.append(count)
-        is_cut.append(any(lost for _, lost in found))
+        is_cut.append(any(lost for _, lost in sequences))
     features = packing.pack_parts(rows, max_seq_length, tokenizer.vocabulary, layout.pads_left)
     features = {name: values.reshape(sum(counts), -1) for name, values in features.items()}
     return features, np.array(counts), np.array(is_cut)
@@ -110,17 +110,18 @@ def _plan(a_length, b_length, layout, max_seq_length):
 def _cut(a, b, layout, max_seq_length, way):
     """Returns pairs of parts of two texts that are seen together, and whether tokens are lost."""
     if way == HEAD_TAIL:
-        kept = packing.truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length,
-                                      layout)
-        parts = tuple(_ends(text, int(count[0])) for text, count in zip((a, b), kept))
+        counts = packing.truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length,
+                                        layout)
+        parts = tuple(_ends(text, int(count[0])) for text, count in zip((a, b), counts))
         return [parts], any(len(part) < len(text) for part, text in zip(parts, (a, b)))
     window, count = _plan(len(a), len(b), layout, max_seq_length)
     is_first = len(a) >= len(b)
     longer, shorter = (a, b) if is_first else (b, a)
-    kept = shorter[:layout.room(max_seq_length, len(b) > 0) - window]
+    other = shorter[:layout.room(max_seq_length, len(b) > 0) - window]
     starts = np.linspace(0, len(longer) - window, count).round().astype(int)
     parts = [longer[start:start + window] for start in starts]
-    return [(part, kept) if is_first else (kept, part) for part in parts], len(kept) < len(shorter)
+    return ([(part, other) if is_first else (other, part) for part in parts],
+            len(other) < len(shorter))
 
 
 def _ends(text, count):
