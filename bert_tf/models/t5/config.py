@@ -165,15 +165,16 @@ class T5Config(Sizes):
         hidden = ("wi_0", "wi_1") if self.is_gated else ("wi",)
         feed_forward = {"layer_norm/scale": "H", **{f"{name}/kernel": "HI" for name in hidden},
                         "wo/kernel": "IH"}
-        found = {"embeddings/word_embeddings": "VH",
-                 **({} if self.tie_word_embeddings else {"logits/kernel": "HV"})}
+        shapes = {"embeddings/word_embeddings": "VH"}
+        if not self.tie_word_embeddings:
+            shapes["logits/kernel"] = "HV"
         for stack in self.stacks:
-            crosses = stack == "decoder" and self.has_encoder
-            own = of_encoder if stack == "encoder" else attention
-            parts = {"attention": own, **({"cross_attention": attention} if crosses else {}),
-                     "feed_forward": feed_forward}
-            found |= {
+            parts = {"attention": of_encoder if stack == "encoder" else attention}
+            if stack == "decoder" and self.has_encoder:
+                parts["cross_attention"] = attention
+            parts["feed_forward"] = feed_forward
+            shapes |= {
                 f"{stack}/relative_attention_bias/weight": "NO", f"{stack}/layer_norm/scale": "H",
                 **{f"{stack}/layer_{{i}}/{part}/{name}": shape
                    for part, weights in parts.items() for name, shape in weights.items()}}
-        return found
+        return shapes

@@ -70,21 +70,21 @@ class Denoising:
         Raises:
             InputError: a value has no effect here, or can't be.
         """
-        given: dict[str, Any] = {name: value for name, value in (
+        values: dict[str, Any] = {name: value for name, value in (
             ("noise_density", noise_density),
             ("mean_noise_span_length", mean_noise_span_length)) if value is not None}
-        for name in given:
+        for name in values:
             if self.noise != _SPANS and (self.noise != "iid" or name != "noise_density"):
                 raise InputError(f"--{name} has no effect with this --objective; leave the flag "
                                  "out.")
-        found = dataclasses.replace(self, **given)
-        if not 0 < found.noise_density <= 1:
-            raise InputError(f"--noise_density is {found.noise_density}; it must be above 0 and at "
+        other = dataclasses.replace(self, **values)
+        if not 0 < other.noise_density <= 1:
+            raise InputError(f"--noise_density is {other.noise_density}; it must be above 0 and at "
                              "most 1.")
-        if found.mean_noise_span_length < 1:
-            raise InputError(f"--mean_noise_span_length is {found.mean_noise_span_length}; it must "
+        if other.mean_noise_span_length < 1:
+            raise InputError(f"--mean_noise_span_length is {other.mean_noise_span_length}; it must "
                              "be at least 1.")
-        return found
+        return other
 
 
 def _iid(**values):

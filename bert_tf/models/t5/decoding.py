@@ -62,8 +62,7 @@ def _score(total, number, alpha):
 
 def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int, beams: int = 4,
                 alpha: float = 0.6) -> tuple[Tensor, Tensor]:
-    """Returns each example's best sequence, its end included, among those found by keeping the
-    `beams` best beginnings.
+    """Each example's best sequence, its end included, where the `beams` best beginnings are kept.
 
     All rows continue until no beginning can surpass the ended sequences of its example.
 
@@ -94,27 +93,27 @@ def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int
 
     def take(number, alive, totals, ended, scores, is_ended, logits, state):
         totals = ops.reshape(ops.log_softmax(logits), (batch, beams, size)) + totals[:, :, None]
-        found, chosen = ops.top_k(ops.reshape(_score(totals, number + 1, alpha), (
+        best, chosen = ops.top_k(ops.reshape(_score(totals, number + 1, alpha), (
             batch, beams * size)), 2 * beams)                                   # [B, 2K]
         chosen = ops.cast(chosen, "int32")
         parents, tokens = chosen // size, chosen % size
         grown = ops.where(places == number, tokens[:, :, None], _pick(alive, parents))
         ends = ops.equal(tokens, _END)
-        candidates = ops.concatenate([scores, ops.where(ends, found, _NEVER)], axis=1)
-        scores, kept = ops.top_k(candidates, beams)
-        ended = _pick(ops.concatenate([ended, grown], axis=1), kept)
-        is_ended = _pick(ops.concatenate([is_ended, ends], axis=1), kept)
-        _, kept = ops.top_k(ops.where(ends, found + _NEVER, found), beams)
+        candidates = ops.concatenate([scores, ops.where(ends, best, _NEVER)], axis=1)
+        scores, picked = ops.top_k(candidates, beams)
+        ended = _pick(ops.concatenate([ended, grown], axis=1), picked)
+        is_ended = _pick(ops.concatenate([is_ended, ends], axis=1), picked)
+        _, picked = ops.top_k(ops.where(ends, best + _NEVER, best), beams)
         totals = _pick(ops.reshape(totals, (batch, beams * size)), chosen)
         # An ended one is only kept where the vocabulary is too small for as many others.
-        totals = _pick(ops.where(ends, _NEVER, totals), kept)
-        alive, parents, tokens = (_pick(values, kept) for values in (grown, parents, tokens))
+        totals = _pick(ops.where(ends, _NEVER, totals), picked)
+        alive, parents, tokens = (_pick(values, picked) for values in (grown, parents, tokens))
         rows = ops.reshape(parents + beams * ops.arange(batch, dtype="int32")[:, None], (-1,))
         logits, state = step(ops.reshape(tokens, (-1,)), number,
                              [ops.take(values, rows, axis=0) for values in state])
         return number + 1, alive, totals, ended, scores, is_ended, logits, state
 
     _, alive, totals, ended, scores, is_ended, *_ = ops.while_loop(goes_on, take, first)
-    found = ops.any(is_ended, axis=1)
-    return (ops.where(found[:, None], ended[:, 0], alive[:, 0]),
-            ops.where(found, scores[:, 0], totals[:, 0]))
+    has_ended = ops.any(is_ended, axis=1)
+    return (ops.where(has_ended[:, None], ended[:, 0], alive[:, 0]),
+            ops.where(has_ended, scores[:, 0], totals[:, 0]))

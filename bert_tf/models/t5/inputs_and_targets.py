@@ -124,8 +124,8 @@ def cut(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_length:
 
 def corrupt(tokens: np.ndarray, objective: Denoising, seeds: np.ndarray, vocab_size: int
             ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The inputs and targets of sequences of one length, without final tokens (the original's
-    `single_example_denoise`).
+    """The inputs and targets, without final tokens, of sequences of one length
+    (`single_example_denoise`).
 
     Args:
         tokens: int [M, n].
@@ -144,8 +144,8 @@ def corrupt(tokens: np.ndarray, objective: Denoising, seeds: np.ndarray, vocab_s
         noise = roll(noise, children[:, :2])
     sides = []
     for name, own in ((objective.inputs, children[:, 2:4]), (objective.targets, children[:, 4:])):
-        values, kept = NOISE_FUNCTIONS[name](tokens, noise, own, vocab_size)
-        sides.append([row[stays] for row, stays in zip(values, kept)])
+        values, remains = NOISE_FUNCTIONS[name](tokens, noise, own, vocab_size)
+        sides.append([row[stays] for row, stays in zip(values, remains)])
     return list(zip(*sides))
 
 
@@ -164,8 +164,9 @@ def make_pairs(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_
     lengths = np.array([len(run) for run in sequences], int)
     if not objective.has_inputs:
         empty = Runs(np.zeros(0, np.int32), np.zeros(len(sequences) + 1, int))
-        return empty, Runs.join(sequences if objective.document_ends else
-                                _ended(sequences, targets_length, eos_id)), int(lengths.sum())
+        if not objective.document_ends:
+            sequences = _ended(sequences, targets_length, eos_id)
+        return empty, Runs.join(sequences), int(lengths.sum())
     drawn = seeds.take(len(sequences))
     inputs, targets = ([np.zeros(0, int)] * len(sequences) for _ in range(2))
     for length in np.unique(lengths):

@@ -76,8 +76,7 @@ class RMSNorm(FromConfig, keras.layers.Layer):
 
 @register
 class RelativeBias(FromConfig, keras.layers.Layer):
-    """Each head's addend of a score by the distance from query to key. `both_sides` shows keys on
-    both sides."""
+    """Each head's addend of a score by the distance from query to key, on one or both sides."""
 
     config_keys = ("both_sides",)
 
@@ -167,8 +166,7 @@ class T5Attention(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              dropout_seed: Tensor | None = None, head_mask: Tensor | None = None
              ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """Returns float [B, Q, H], the attention probabilities [B, N, Q, S], and the keys and
-        values, [B, N, S, D].
+        """Float [B, Q, H], attention probabilities [B, N, Q, S], keys and values [B, N, S, D].
 
         Args:
             x: float [B, Q, H].
@@ -270,8 +268,7 @@ class T5Layer(FromConfig, keras.layers.Layer):
 
     def step(self, x: Tensor, bias: Tensor, is_here: Tensor, cache: list[Tensor],
              memory: list[Tensor], memory_bias: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """Computes one token of each row, [B, 1, H], and the next cache, from the keys and values
-        before it.
+        """Computes one token of each row, [B, 1, H], and the next cache, from those before it.
 
         Args:
             x: float [B, 1, H].

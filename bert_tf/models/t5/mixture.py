@@ -53,8 +53,7 @@ class Draws:
     def _tasks(self, block):
         """The tasks of the places of a block, int [_BLOCK]."""
         drawn = stateless_random.uniform(np.array([[self._seed, block]]), _BLOCK)[0]
-        found = np.searchsorted(self._bounds, drawn, "right")
-        return np.minimum(found, len(self._sizes) - 1)
+        return np.minimum(np.searchsorted(self._bounds, drawn, "right"), len(self._sizes) - 1)
 
     def __call__(self, first: int) -> Iterator[tuple[int, int]]:
         """Yields (task, example) of the places from `first` on."""
@@ -140,8 +139,7 @@ class TextMixture:
         return generated(generate, spec, local)
 
     def batch_lengths(self, seed: int, taken: int, global_batch: int) -> Iterator[tuple[int, int]]:
-        """Yields the lengths of the inputs and of the targets of each batch of
-        `training_batches`."""
+        """Yields the lengths of inputs and targets of each batch of `training_batches`."""
         return (sizes for _, sizes in self._rows(seed, taken, global_batch))
 
     def _rows(self, seed, taken, global_batch):

@@ -100,10 +100,12 @@ class T5(Network):
             `layers`, see `T5Stack`.
         """
         seeds = split_seed(dropout_seed, 2)
-        is_packed = segments is not None
-        segments = ops.cast(segments if is_packed else ops.not_equal(tokens, 0), "int32")
-        visible = same_segment(segments, segments) if is_packed else ops.not_equal(
-            segments, 0)[:, None, None, :]
+        if segments is None:
+            segments = ops.cast(ops.not_equal(tokens, 0), "int32")
+            visible = ops.not_equal(segments, 0)[:, None, None, :]
+        else:
+            segments = ops.cast(segments, "int32")
+            visible = same_segment(segments, segments)
         fixed = self.config.fixed_heads
         x = self.embeddings(tokens, seeds[0])
         outputs = self.encoder_stack(
@@ -126,21 +128,18 @@ class T5(Network):
                 sides, and that all later ones see.
             head_masks: see `T5Stack`.
         """
-        seeds, places = split_seed(dropout_seed, 2), ops.arange(ops.shape(tokens)[1])
+        seeds, places = split_seed(dropout_seed, 2), ops.arange(ops.shape(tokens)[1])[None]
         if seen is not None and self.config.architecture == "prefix_lm":
             # As in the original, a query sees keys of its own priority or a lower one.
-            places = ops.where(ops.cast(seen, "bool"), 0, places[None])             # [B, T]
-        else:
-            places = places[None]
+            places = ops.where(ops.cast(seen, "bool"), 0, places)                   # [B, T]
         visible = places[:, None, None, :] <= places[:, None, :, None]              # [B, 1, T, T]
         memory = memory_bias = None
         if segments is not None:
             visible = ops.logical_and(visible, same_segment(segments, segments))
         if encoded is not None:
-            memory, theirs = encoded["output"], encoded["segments"]
-            memory_bias = hide(
-                ops.not_equal(theirs, 0)[:, None, None, :]
-                if segments is None else same_segment(segments, theirs))
+            memory, keys = encoded["output"], encoded["segments"]
+            memory_bias = hide(ops.not_equal(keys, 0)[:, None, None, :] if segments is None
+                               else same_segment(segments, keys))
         x = self.embeddings(tokens, seeds[0])
         outputs = self.decoder_stack(x, hide(visible), memory, memory_bias, seeds[1], head_masks)
         return {**outputs, "embeddings": x}
@@ -167,11 +166,11 @@ class T5(Network):
         encoded = self.encode(ids, mask, dropout_seed)
         x = encoded["output"]
         count = ops.maximum(ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True), 1)
-        return {"sequence_output": x, "pooled_output": ops.sum(x, axis=1) / count,
-                "embedding_output": encoded["embeddings"],
-                "layer_outputs": _outputs(encoded),
-                **({"attention_probs": [layer["probs"] for layer in encoded["layers"]]}
-                   if return_attention else {})}
+        outputs = {"sequence_output": x, "pooled_output": ops.sum(x, axis=1) / count,
+                   "embedding_output": encoded["embeddings"], "layer_outputs": _outputs(encoded)}
+        if return_attention:
+            outputs["attention_probs"] = [layer["probs"] for layer in encoded["layers"]]
+        return outputs
 
     def _go_on(self, inputs, dropout_seed, head_masks):
         """Computes `call` for the targets of a language model that reads the inputs first."""
@@ -184,8 +183,9 @@ class T5(Network):
 
     def _output_table(self):
         """Returns {"output_table": [V, H]} if tokens are not predicted by the embeddings."""
-        return {"output_table": ops.transpose(self.logits_layer.kernel)
-                } if self.logits_layer else {}
+        if not self.logits_layer:
+            return {}
+        return {"output_table": ops.transpose(self.logits_layer.kernel)}
 
     def generate(self, tokens: Tensor, length: int, beams: int = 1, alpha: float = 0.6) -> Tensor:
         """Generates the sequence that follows each input; keys and values are computed once.

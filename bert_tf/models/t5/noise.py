@@ -55,13 +55,11 @@ def roll(mask: np.ndarray, seeds: np.ndarray) -> np.ndarray:
 
 def iid(seeds: np.ndarray, length: int, density: float, span: float) -> np.ndarray:
     """Each token by a coin of its own."""
-    del span
     return stateless_random.uniform(seeds[:, 0], length) < np.float32(density)
 
 
 def random_prefix(seeds: np.ndarray, length: int, density: float, span: float) -> np.ndarray:
     """The first part, of a random length."""
-    del span
     most = length - 1
     least = min(max(_round(np.float32(1 - 2 * density) * np.float32(most)), 1), most)
     size = stateless_random.uniform_int(seeds[:, 0], 1, least, most + 1)
@@ -70,7 +68,6 @@ def random_prefix(seeds: np.ndarray, length: int, density: float, span: float) -
 
 def regular(seeds: np.ndarray, length: int, density: float, span: float) -> np.ndarray:
     """Spans of one length at equal distances."""
-    del span
     least, most = _SPAN_LENGTHS
     size = stateless_random.uniform_int(seeds[:, 0], 1, least, most + 1)
     period = np.round(size.astype(np.float32) / np.float32(density)).astype(int)
@@ -82,8 +79,8 @@ NOISE_MASKS: dict[str, NoiseMask] = {
     "random_spans": random_spans, "iid": iid, "random_prefix": random_prefix, "regular": regular}
 
 
-Found = tuple[np.ndarray, np.ndarray]
-NoiseFunction = Callable[[np.ndarray, np.ndarray, np.ndarray, int], Found]
+Noised = tuple[np.ndarray, np.ndarray]
+NoiseFunction = Callable[[np.ndarray, np.ndarray, np.ndarray, int], Noised]
 _FIRST_TOKEN = 3        # that a random token may be
 _RANDOM_SHARE = 0.1
 
@@ -97,77 +94,71 @@ def _follows(noise):
     return noise & np.pad(noise[:, :-1], ((0, 0), (1, 0)))
 
 
-def noise_token_to_sentinel(tokens, noise, seeds, vocab_size) -> Found:
+def noise_token_to_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each noise token becomes the last of the vocabulary."""
-    del seeds
     return _all(np.where(noise, vocab_size - 1, tokens))
 
 
-def noise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Found:
+def noise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each run of noise becomes one sentinel, always the same."""
     return (noise_token_to_sentinel(tokens, noise, seeds, vocab_size)[0], ~_follows(noise))
 
 
-def nonnoise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Found:
+def nonnoise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each run of other tokens becomes one sentinel, always the same."""
     return noise_span_to_sentinel(tokens, ~noise, seeds, vocab_size)
 
 
-def noise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Found:
+def noise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each run of noise becomes one sentinel, from the last token of the vocabulary down. Beyond
     the hundredth these are ordinary tokens."""
-    del seeds
     follows = _follows(noise)
     first = noise & ~follows
     return np.where(first, vocab_size - np.cumsum(first, 1), tokens), ~follows
 
 
-def nonnoise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Found:
+def nonnoise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each run of other tokens becomes one sentinel: the noise remains, between sentinels."""
     return noise_span_to_unique_sentinel(tokens, ~noise, seeds, vocab_size)
 
 
-def drop_noise_tokens(tokens, noise, seeds, vocab_size) -> Found:
+def drop_noise_tokens(tokens, noise, seeds, vocab_size) -> Noised:
     """The other tokens alone."""
-    del seeds, vocab_size
     return tokens, ~noise
 
 
-def drop_nonnoise_tokens(tokens, noise, seeds, vocab_size) -> Found:
+def drop_nonnoise_tokens(tokens, noise, seeds, vocab_size) -> Noised:
     """The noise alone."""
-    del seeds, vocab_size
     return tokens, noise
 
 
-def permute_noise_tokens(tokens, noise, seeds, vocab_size) -> Found:
+def permute_noise_tokens(tokens, noise, seeds, vocab_size) -> Noised:
     """Noise tokens change places with each other."""
-    del vocab_size
     length = tokens.shape[1]
     # The places of the noise first, in their order; then the same in a random order.
     places = np.argsort(~noise, axis=1, kind="stable")
     count = noise.sum(1, keepdims=True)
     draws = np.where(np.arange(length) < count, stateless_random.uniform(seeds[:, 0], length), 2)
     drawn = np.take_along_axis(places, np.argsort(draws, axis=1, kind="stable"), 1)
-    found = tokens.copy()
-    np.put_along_axis(found, places, np.take_along_axis(tokens, drawn, 1), 1)
-    return _all(np.where(noise, found, tokens))
+    permuted = tokens.copy()
+    np.put_along_axis(permuted, places, np.take_along_axis(tokens, drawn, 1), 1)
+    return _all(np.where(noise, permuted, tokens))
 
 
-def noise_token_to_gathered_token(tokens, noise, seeds, vocab_size) -> Found:
+def noise_token_to_gathered_token(tokens, noise, seeds, vocab_size) -> Noised:
     """Each noise token becomes a random one of the sequence."""
-    del vocab_size
     length = tokens.shape[1]
     places = stateless_random.uniform_int(seeds[:, 0], length, 0, length)
     return _all(np.where(noise, np.take_along_axis(tokens, places, 1), tokens))
 
 
-def noise_token_to_random_token(tokens, noise, seeds, vocab_size) -> Found:
+def noise_token_to_random_token(tokens, noise, seeds, vocab_size) -> Noised:
     """Each noise token becomes a random one of the vocabulary."""
     drawn = stateless_random.uniform_int(seeds[:, 0], tokens.shape[1], _FIRST_TOKEN, vocab_size)
     return _all(np.where(noise, drawn, tokens))
 
 
-def noise_token_to_random_token_or_sentinel(tokens, noise, seeds, vocab_size) -> Found:
+def noise_token_to_random_token_or_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each noise token becomes a random one, or nine times out of ten the sentinel."""
     is_random = stateless_random.uniform(seeds[:, 0], tokens.shape[1]) < np.float32(_RANDOM_SHARE)
     return _all(np.where(is_random,
@@ -175,9 +166,8 @@ def noise_token_to_random_token_or_sentinel(tokens, noise, seeds, vocab_size) ->
                          noise_token_to_sentinel(tokens, noise, seeds, vocab_size)[0]))
 
 
-def keep_tokens(tokens, noise, seeds, vocab_size) -> Found:
+def keep_tokens(tokens, noise, seeds, vocab_size) -> Noised:
     """The text as it was."""
-    del noise, seeds, vocab_size
     return _all(tokens)
 
 

@@ -33,8 +33,8 @@ class TextPredictions(SplitPredictions):
         return False
 
     def write(self, folder, answers, predicted, is_test):
-        """Writes the files of predictions; returns their paths. `FILE_SPLIT_predictions.tsv` has a
-        text a line."""
+        """Writes `FILE_SPLIT_predictions.tsv`, a text on each line, and the server's; returns the
+        paths."""
         split = "test" if is_test else "dev"
         path = os.path.join(folder, f"{self._file.name}_{split}_predictions.tsv")
         with write_aside(path, "w", encoding="utf-8", newline="\n") as file:
@@ -55,15 +55,15 @@ def write_submission(folder: str, file: TextFile, texts: Sequence[str]) -> str |
     official, split = file.official, file.official_split
     if official is None or not official.split(split).takes(official.name, file.path, len(texts)):
         return None
-    found = os.path.join(folder, str(official.split(split).submission))
+    path = os.path.join(folder, str(official.split(split).submission))
     if isinstance(official.kind, candidates.Cloze):
         numbers = (cloze.number for _, cloze in read_clozes(file.path))
-        candidates.write_clozes(found, zip(numbers, texts, strict=True))
+        candidates.write_clozes(path, zip(numbers, texts, strict=True))
     elif isinstance(official.kind, candidates.AnswerSet):
-        official.kind.write_submission(found, file.path, _labels(file, texts))
+        official.kind.write_submission(path, file.path, _labels(file, texts))
     else:
         submissions.write_submission(folder, official, split, _labels(file, texts))
-    return found
+    return path
 
 
 def _labels(file, texts):

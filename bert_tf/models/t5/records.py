@@ -97,16 +97,15 @@ class TextPairs:
             pair, place = _places(inputs.ends)
             self._sides["encoder"] = _Side({"input_tokens": inputs.tokens, "positions": place,
                                             "pair": pair}, inputs.ends)
-        count = len(targets)
-        self._edges = np.arange(count + 1)
+        self._edges = np.arange(len(targets) + 1)
         if pack:
             self._edges = _edges(
                 np.stack([np.diff(side.ends) for side in self._sides.values()], 1),
                 np.array([self._sizes[name] for name in self._sides]))
         for side in self._sides.values():
             row = np.repeat(np.arange(len(self._edges) - 1), np.diff(self._edges))
-            side.values["segment_ids"] = (side.values["pair"] - self._edges[row][
-                side.values["pair"]] + 1 if count else side.values["pair"])
+            pair = side.values["pair"]
+            side.values["segment_ids"] = pair - self._edges[row][pair] + 1
         self.order = np.arange(len(self._edges) - 1)
 
     @staticmethod
@@ -118,14 +117,14 @@ class TextPairs:
     def features(self, rows: np.ndarray, max_seq_length: int = 0,
                  vocabulary: Vocabulary | None = None) -> dict[str, np.ndarray]:
         """The record features of some rows, each int32 [B, S] or [B, T]."""
-        found = {}
+        features = {}
         for name in self.names:
             side, _, kind = name.partition("_")
-            found[name] = self._sides[side].rows(kind, self._edges, rows, self._sizes[side])
+            features[name] = self._sides[side].rows(kind, self._edges, rows, self._sizes[side])
         if not self._is_packed:     # then the last target is an input too, where there is room
-            found["decoder_input_tokens"] = np.pad(
-                found["decoder_target_tokens"][:, :-1], ((0, 0), (1, 0)))
-        return found
+            features["decoder_input_tokens"] = np.pad(
+                features["decoder_target_tokens"][:, :-1], ((0, 0), (1, 0)))
+        return features
 
     def counts(self) -> dict[str, Any]:
         """Counts, as `statistics.count_instances` gives them."""
@@ -142,8 +141,9 @@ class TextPairs:
 
 def _decoder(prefix, targets, size):
     """The decoder's side; of a prefix LM with the inputs before the targets."""
-    before = np.zeros(len(targets), int) if prefix is None else prefix.lengths
+    before = np.zeros(len(targets), int)
     if prefix is not None:
+        before = prefix.lengths
         targets = Runs.join(np.concatenate(pair) for pair in zip(prefix, targets))
     targets = _trim(targets, size)
     pair, place = _places(targets.ends)

@@ -61,10 +61,10 @@ def is_named(prediction: str, referent: str) -> bool | None:
     return words[0] <= words[1] or words[1] <= words[0]
 
 
-def _referent_accuracy(wanted, predictions):
+def _referent_accuracy(targets, predictions):
     """The share of texts that name the referent exactly where the label says that it is right."""
     return np.mean([is_named(text, referent) == (label == "True")
-                    for (label, referent), text in zip(wanted, predictions, strict=True)])
+                    for (label, referent), text in zip(targets, predictions, strict=True)])
 
 
 def _grouped(examples, labels):
@@ -75,14 +75,14 @@ def _grouped(examples, labels):
     return list(groups.values())
 
 
-def _equal(wanted, found):
-    return np.mean([one == other for one, other in zip(wanted, found, strict=True)])
+def _equal(targets, predictions):
+    return np.mean([one == other for one, other in zip(targets, predictions, strict=True)])
 
 
-def _entity_f1(wanted, found):
+def _entity_f1(targets, predictions):
     """Entity F1 of texts of tags: missing tags are O, tags beyond the last word are dropped."""
-    labels = [text.split() for text in wanted]
-    tags = [[*text.split(), *["O"] * len(row)][:len(row)] for text, row in zip(found, labels)]
+    labels = [text.split() for text in targets]
+    tags = [[*text.split(), *["O"] * len(row)][:len(row)] for text, row in zip(predictions, labels)]
     return metrics.METRICS["entity_f1"](labels, tags)
 
 
@@ -112,12 +112,11 @@ def read_texts(task: TextTask, texts: Sequence[str]) -> list:
 
 def score(task: TextTask, examples: Sequence[TextExample], predictions: Sequence[str]
           ) -> dict[str, float]:
-    """Returns the official scores of a model's texts for examples with targets, by name, the
-    headline first."""
-    wanted: Sequence = [example.answers for example in examples]
-    if not any(wanted):
-        wanted = read_texts(task, [example.target for example in examples])
-    found = read_texts(task, predictions)
-    sides = {"group_em": [_grouped(examples, side) for side in (wanted, found)]}
-    return {name: 100.0 * float(METRICS[name](*sides.get(name, (wanted, found))))
+    """The official scores of a model's texts for examples with targets, the headline first."""
+    targets: Sequence = [example.answers for example in examples]
+    if not any(targets):
+        targets = read_texts(task, [example.target for example in examples])
+    predicted = read_texts(task, predictions)
+    sides = {"group_em": [_grouped(examples, side) for side in (targets, predicted)]}
+    return {name: 100.0 * float(METRICS[name](*sides.get(name, (targets, predicted))))
             for name in task.metrics}

@@ -109,7 +109,7 @@ class T5Stack(FromConfig, keras.layers.Layer):
         is_here = (keys[None] == places[:, None])[:, None, :, None]                 # [B, 1, T, 1]
         after: list[Tensor] = []
         for i, layer in enumerate(self.layers_):
-            x, found = layer.step(x, bias, is_here, cache[2 * i:2 * i + 2],
-                                  memory[2 * i:2 * i + 2], memory_bias)
-            after += found
+            x, rows = layer.step(x, bias, is_here, cache[2 * i:2 * i + 2],
+                                 memory[2 * i:2 * i + 2], memory_bias)
+            after += rows
         return self.layer_norm(x), after

@@ -37,11 +37,11 @@ class TextFile:
         Raises:
             InputError: the file can't be read, or has no example.
         """
-        found = list(read_split(self.task, self.official_split, self.path))
-        if not found:
+        examples = list(read_split(self.task, self.official_split, self.path))
+        if not examples:
             raise InputError(f"{self.path} holds no example with a target; give a file with "
                              "targets.")
-        return found
+        return examples
 
     @property
     def official(self) -> Task | None:
@@ -52,7 +52,7 @@ class TextFile:
 @dataclasses.dataclass(frozen=True)
 class Sources:
     """The files of a run by split, "train", "dev" or "test";
-    `data.batches.text_mixture.mixing_rates` explains `maximum` and `temperature`."""
+    `mixture.mixing_rates` explains `maximum` and `temperature`."""
 
     files: dict[str, list[TextFile]]
     maximum: int | None = None
@@ -134,8 +134,7 @@ def _spelling(target):
 
 
 def longest_target(sources: Sources, tokenizer) -> int:
-    """Returns the number of tokens of the longest target of all files, at most 512; 0 without
-    targets."""
+    """The tokens of the longest target of all files, at most 512; 0 without targets."""
     longest = 0
     for split in ("train", "dev"):
         for file in sources.of(split):

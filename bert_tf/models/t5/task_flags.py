@@ -50,24 +50,24 @@ class TextFlags:
         Raises:
             InputError: there is no such task, or a file is not there.
         """
-        wanted = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict)) if needed]
-        given = {split: getattr(self, f"{split}_file") for split in SPLITS}
-        if bool(self.tasks) == any(given.values()):
+        splits = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict)) if needed]
+        paths = {split: getattr(self, f"{split}_file") for split in SPLITS}
+        if bool(self.tasks) == any(paths.values()):
             raise InputError("give either --tasks, or your own files: --train_file, --dev_file, "
                              "--test_file.")
         if not self.tasks:
             if self.data_dir:
                 raise InputError("--data_dir is for --tasks, and your own files are named without "
                                  "it; leave the flag out.")
-            for split in wanted:
-                if not given[split]:
+            for split in splits:
+                if not paths[split]:
                     raise InputError(f"--{split}_file must be given.")
-            files = {split: [TextFile(_PAIRS, _PAIRS.name, given[split], split)]
-                     for split in wanted}
+            files = {split: [TextFile(_PAIRS, _PAIRS.name, paths[split], split)]
+                     for split in splits}
         else:
             folders = self._folders()
             files = {split: [file for name, folder in zip(self.tasks, folders, strict=True)
-                             for file in _find(name, folder, split)] for split in wanted}
+                             for file in _find(name, folder, split)] for split in splits}
         check_used(self, *((name, len(files.get("train", (1, 2))) > 1, "several tasks")
                            for name in ("mixing_maximum", "mixing_temperature")))
         return Sources(files, self.mixing_maximum, self.mixing_temperature)
@@ -124,6 +124,6 @@ def _official_paths(task, folder, split):
     if not known:
         raise InputError(f"--data_dir: {task.name} can't be read from {folder}; give the folder of "
                          "its files.")
-    found = placed(OF_SUITES[known], folder)
-    return [(name, found.path(folder, name)) for name in found.splits
-            if name.split("_")[0] == split and found.has_file(folder, name)]
+    official = placed(OF_SUITES[known], folder)
+    return [(name, official.path(folder, name)) for name in official.splits
+            if name.split("_")[0] == split and official.has_file(folder, name)]

@@ -60,7 +60,7 @@ class TextTask:
         columns: the names of an example's texts in its input.
         words: of the labels, in the official task's order; () where targets are numbers or free
             text.
-        metrics: names of `text_scores.METRICS`.
+        metrics: names of `scores.METRICS`.
         official: the key of `named.TASKS` whose files it reads; empty if it has a reader.
         submitted: the key of the task of SuperGLUE that its test file belongs to; empty if none.
         read: function of a path and whether there are targets, which yields `TextExample`s.
@@ -88,9 +88,8 @@ class TextTask:
         """Makes an example from its texts, in the order of `columns`, and its label: its word's
         place, or a number; None if unknown."""
         named = dict(zip(self.columns, texts, strict=True))
-        if label is None:
-            target = UNKNOWN
-        else:
+        target = UNKNOWN
+        if label is not None:
             target = self.words[int(label)] if self.words else round_score(label)
         return TextExample(join_columns(self.prefix, named), target)
 
@@ -134,7 +133,6 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
     values = words if label is None else label
 
     def write(number, row, has_targets):
-        del number
         target = words[values.index(row["label"])] if has_targets else UNKNOWN
         texts = {column: row[field] for column, field in zip(columns, fields or columns)}
         if not all(isinstance(text, str) for text in texts.values()):
@@ -179,7 +177,6 @@ def _each_answer(example):
 
 def _write_wsc(line, row, has_targets):
     """Yields a text with its pronoun between stars; `answers` are the label and the referent."""
-    del line
     *_, before, pronoun, after = cut_schema(row)
     label = _BOOLEANS[(False, True).index(row["label"])] if has_targets else UNKNOWN
     if before.endswith(" ") and (not after or after[0] == " "):
@@ -196,7 +193,6 @@ def _if_right(example):
 
 
 def _read_tags(path, has_targets):
-    del has_targets     # the test file has tags too
     task = TASKS["conll2003"]
     ids = {label: index for index, label in enumerate(task.labels)}
     for example in read_examples(task, "dev", path):
@@ -206,8 +202,7 @@ def _read_tags(path, has_targets):
 
 
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
-    """Yields the examples of a user's own file: input, tab, target; no header; quotes are plain
-    characters."""
+    """Yields the examples of a user's file: input, tab, target; no header; quotes are plain."""
     if forms.form_of(path) not in ("", "tsv"):
         raise InputError(f"{path} is a table or JSON, and each line must have an input"
                          f"{', a tab and a target' if has_targets else ''}; convert it.")
@@ -294,8 +289,8 @@ def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
     """Yields the examples of a split's file."""
     has_targets = not split.startswith("test")
     if task.read:
-        for found in task.read(path, has_targets):
-            yield from task.learned(found) if task.learned and split == "train" else [found]
+        for text in task.read(path, has_targets):
+            yield from task.learned(text) if task.learned and split == "train" else [text]
         return
     official = with_rows(TASKS[task.official], path)
     labelled = official.split(split).label is not None
