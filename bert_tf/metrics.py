@@ -20,8 +20,7 @@ import numpy as np
 
 from bert_tf.errors import InputError
 
-_sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
-_sacrebleu = lazy_loader.load("sacrebleu")
+_scipy, _sacrebleu = lazy_loader.load("scipy"), lazy_loader.load("sacrebleu")
 
 
 def perplexity(loss: float) -> float:
@@ -33,7 +32,8 @@ def _scikit_learn(name, **options):
     def score(labels, predictions):
         with warnings.catch_warnings():     # of labels that are all equal
             warnings.simplefilter("ignore", UserWarning)
-            return getattr(_sklearn.metrics, name)(labels, predictions, **options)
+            from sklearn import metrics  # a lazy module would be executed by Keras's import
+            return getattr(metrics, name)(labels, predictions, **options)
     return score
 
 
