@@ -38,7 +38,7 @@ _CLASSES = {
 _SAVED = {
     "training.optimizers.variants": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
                                      "AdamaxWeightDecay", "AveragedAdam", "BertAdam", "CountedAdam",
-                                     "ProgressiveLamb", "RectifiedAdam"],
+                                     "ProgressiveLamb", "RectifiedAdam", "StableAdamW"],
 }
 
 # The functions that people import.

@@ -100,7 +100,9 @@ def _phrase(name, old, new, inner=""):
         return _phrase("recipe", old.get(inner), new.get(inner), inner.rpartition("/")[2] + " ")
     if isinstance(old, (list, dict)) or isinstance(new, (list, dict)):
         return f"--{name}"
-    old, new = ("none" if value in (None, "") else value for value in (old, new))
+    # A flag without a value has a default that depends on others.
+    names = {None: "none" if inner else "default", "": "none"}
+    old, new = (names.get(value, value) for value in (old, new))
     return f"--{name} ({inner}{old}, now {new})"
 
 

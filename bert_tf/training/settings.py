@@ -47,9 +47,10 @@ class OptimizerSettings:
     learning_rate_schedule: str = option(
         "bert", f"Decay of the learning rate after the warm-up. {help_of(SCHEDULES)}",
         choices=tuple(SCHEDULES))
-    weight_decay: float = only("optimizer", *(
+    weight_decay: float | None = only("optimizer", *(
         name for name, row in OPTIMIZERS.items() if row.decays))(
-            0.01, "Weight decay; LayerNorm and biases are not decayed.", least=0)
+            None, "Weight decay; LayerNorm and biases are not decayed. Default: 0.01, with "
+            "stable_adamw 1e-5.", least=0)
     warmup_init_lr: float = _of_rising(
         0.0, "Learning rate at the start of the warm-up.", least=0, rare=True)
     end_learning_rate: float = _of_falling(

@@ -415,9 +415,9 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
         if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
             raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} belong together; "
                              "give both or neither.")
+        decay = {} if settings.weight_decay is None else {"weight_decay": settings.weight_decay}
         optimizer = make_optimizer(
-            settings.optimizer, rate, weight_decay=settings.weight_decay,
-            skip_nonfinite=settings.dtype == "float16",
+            settings.optimizer, rate, **decay, skip_nonfinite=settings.dtype == "float16",
             **(settings.average_options(settings.num_train_steps)
                if isinstance(settings, RobustnessSettings) else {}),
             **join_options(learner.optimizer_options, factors))

@@ -175,7 +175,7 @@ def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, ca
     ({"learning_rate": 1e-3, "random_seed": 5, "optimizer": "bert_adamw", "weight_decay": 0.1,
       "train_batch_size": 4, "num_train_steps": 6, "bert_config_file": "plain.json"},
      ["learning_rate (0.01, now 0.001)", "random_seed (0, now 5)",
-      "optimizer (adamw, now bert_adamw)", "weight_decay (0.01, now 0.1)",
+      "optimizer (adamw, now bert_adamw)", "weight_decay (default, now 0.1)",
       "train_batch_size (8, now 4)", "num_train_steps (8, now 6)",
       "bert_config_file (hidden_dropout_prob 0.1, now 0.0"]),
     # What changes no weight is nobody's business.

@@ -1,12 +1,14 @@
 """The optimizers against their papers' formulas, written out in NumPy."""
 
 import contextlib
+import json
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.errors import InputError
 from bert_tf.training.optimizers.adam import (
     AdamWeightDecay,
     LayerwiseAdaptiveMoments,
@@ -185,6 +187,35 @@ def test_adadelta_is_that_of_its_paper():
         steps = 0.95 * steps + 0.05 * step**2
         expected -= 0.5 * step
     assert np.allclose(variable, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", ["coupled", "decoupled", "defaults", "gradients_times_1e-6"])
+def test_stable_adamw_is_the_original(case, test_data):
+    golden = np.load(test_data / "golden" / "modernbert" / "stable_adamw.npz")
+    settings = json.loads(str(golden["settings"])).get(
+        case, {"lr": 0.01, "betas": [0.9, 0.98], "weight_decay": 0.01, "decouple_lr": False})
+    named = [keras.Variable(golden[f"start/{i}"], name="kernel") for i in range(3)]
+    optimizer = make_optimizer(
+        "stable_adamw", settings["lr"], weight_decay=settings["weight_decay"],
+        beta_2=settings["betas"][1], max_lr=None if settings["decouple_lr"] else 1.0)
+    optimizer.build(named)
+    scale = 1e-6 if case.endswith("1e-6") else 1.0
+    for step, multiplier in enumerate(golden["multiplier"]):
+        optimizer.learning_rate = multiplier * settings["lr"]
+        optimizer.apply([tf.constant(golden[f"gradient/{step}/{i}"] * np.float32(scale))
+                         for i in range(3)], named)
+        for i, variable in enumerate(named):
+            np.testing.assert_allclose(variable.numpy(), golden[f"after/{case}/{step}/{i}"],
+                                       rtol=3e-7, atol=1e-7)
+
+
+def test_stable_adamw_takes_the_peak_from_its_schedule():
+    made = make_optimizer("stable_adamw", WarmupLinearDecay(3e-4, 10, 2))
+    assert made.max_lr == 3e-4 and (made.decay, made.beta_2, made.clip_norm) == (1e-5, 0.98, 0.0)
+    other = keras.optimizers.schedules.CosineDecay(1e-3, 10)
+    with pytest.raises(InputError, match="give StableAdamW its max_lr"):
+        make_optimizer("stable_adamw", other)
+    assert make_optimizer("stable_adamw", other, max_lr=1e-3).max_lr == 1e-3
 
 
 def test_the_largest_variable_is_updated_last():

@@ -7,5 +7,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "schedules": ["WarmupLinearDecay"],
     "table": ["NOT_DECAYED", "OPTIMIZERS", "PROGRESSIVE", "SCHEDULES", "help_of"],
     "variants": ["Adadelta", "Adafactor", "Adagrad", "Adamax", "AdamaxWeightDecay", "AveragedAdam",
-                 "BertAdam", "CountedAdam", "ProgressiveLamb", "RectifiedAdam"],
+                 "BertAdam", "CountedAdam", "ProgressiveLamb", "RectifiedAdam",
+                 "StableAdamW"],
 })

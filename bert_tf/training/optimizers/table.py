@@ -80,6 +80,11 @@ OPTIMIZERS = {
     # LiyuanLucasLiu/RAdam, which MT-DNN's later code has too.
     "radam": Optimizer("variants.RectifiedAdam",
                        "R-Adam: adamw that starts with short steps and needs no warm-up."),
+    # AnswerDotAI/ModernBERT optimizer.py, decoupled_stableadamw.
+    "stable_adamw": Optimizer(
+        "variants.StableAdamW", "ModernBERT's; a weight takes a shorter step where its gradient is "
+        "suddenly larger, and at the peak rate each step takes the share --weight_decay off the "
+        "weights."),
     # google-research mobilebert/lamb_optimizer.py.
     PROGRESSIVE: Optimizer("variants.ProgressiveLamb", "the optimizer of --layer_wise_warmup.",
                            {"bias_correction": False}),

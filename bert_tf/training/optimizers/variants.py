@@ -7,6 +7,7 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.errors import InputError
 from bert_tf.layers.base import register
 from bert_tf.models.mobilebert.objective import phase
 from bert_tf.training.optimizers.adam import AdamWeightDecay, LayerwiseAdaptiveMoments
@@ -133,6 +134,61 @@ class CountedAdam(AdamWeightDecay):
             moved = moved * (1 - rate * self.decay)
         self._assign([(old, ops.where(has_begun, new, old)) for old, new in (
             (m, new_m), (v, new_v), (variable, moved), (count, count + 1))])
+
+
+@register
+class StableAdamW(AdamWeightDecay):
+    """StableAdamW (arXiv:2304.13013) as ModernBERT was trained with it (AnswerDotAI/ModernBERT,
+    optimizer.py): a variable takes a shorter step where its gradient is larger than the root of its
+    second moment. No gradient is clipped, and variables of one axis are not decayed.
+
+    Args:
+        max_lr: the learning rate at which a step takes the share `weight_decay` off the weights,
+            less at lower rates; None: the peak of the rate. With 1.0 the decay is per unit of
+            learning rate, as in the paper.
+
+    Raises:
+        InputError: the rate is a schedule whose peak is not known, and there is no `max_lr`.
+    """
+
+    def __init__(self, learning_rate: Any = 1e-4, *args: Any, max_lr: float | None = None,
+                 name: str = "stable_adamw", **kwargs: Any):
+        super().__init__(learning_rate, *args, name=name, **{
+            "weight_decay": 1e-5, "beta_2": 0.98, "clip_norm": 0.0, **kwargs})
+        if max_lr is None:
+            max_lr = getattr(learning_rate, "peak", learning_rate)
+        if callable(max_lr):
+            raise InputError("the peak of this schedule of the learning rate is not known; give "
+                             "StableAdamW its max_lr.")
+        self.max_lr = float(max_lr)
+
+    def build(self, variables: list) -> None:
+        """Creates two moments for each variable."""
+        if not self.built:
+            super().build(variables)
+            self._is_decayed = [decays and len(variable.shape) > 1
+                                for decays, variable in zip(self._is_decayed, variables)]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one variable and its moments, which are kept corrected for starting at 0."""
+        index = self._get_variable_index(variable)
+        m, v = self._momentums[index], self._velocities[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        first, second = (ops.cast(value, variable.dtype) for value in self._corrections)
+        square = ops.square(gradient)
+        new_m = m + (1 - self.beta_1) / first * (gradient - m)
+        new_v = v + (1 - self.beta_2) / second * (square - v)
+        surprise = ops.sqrt(ops.mean(square / ops.maximum(new_v, self.epsilon**2)))
+        rate = ops.cast(learning_rate, variable.dtype) * self._rate_factors[index]
+        rate = rate / ops.maximum(surprise, 1.0)
+        moved = variable
+        if self._is_decayed[index] and self.max_lr:
+            moved = moved * (1 - rate * (self.decay / self.max_lr))
+        moved = moved - rate * new_m / (ops.sqrt(new_v) + self.epsilon)
+        self._assign([(m, new_m), (v, new_v), (variable, moved)])
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "max_lr": self.max_lr}
 
 
 _LAYER = re.compile(r"encoder/layer_(\d+)/")
