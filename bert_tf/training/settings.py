@@ -35,7 +35,7 @@ def _with_schedule(holds):
     return only("learning_rate_schedule", *(name for name, row in SCHEDULES.items() if holds(row)))
 
 
-_of_falling = _with_schedule(lambda row: row.decay != "constant")
+_of_falling = _with_schedule(lambda row: row.decay != "constant" or row.tail)
 _of_rising = _with_schedule(lambda row: row.warmup != "own")
 
 
@@ -55,6 +55,9 @@ class OptimizerSettings:
         0.0, "Learning rate at the start of the warm-up.", least=0, rare=True)
     end_learning_rate: float = _of_falling(
         0.0, "Learning rate at --num_train_steps.", least=0, rare=True)
+    num_decay_steps: int = _with_schedule(lambda row: row.tail)(
+        0, "Last steps, up to --num_train_steps, in which the learning rate falls to "
+        "--end_learning_rate; 0: a tenth of all steps.", least=0)
     poly_power: float = _of_falling(
         1.0, "Exponent of the polynomial decay of the learning rate; 1 is linear.", least=0,
         rare=True)
@@ -124,6 +127,16 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
                 and not SCHEDULES[self.learning_rate_schedule].outlasts):
             raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
                              f"--num_train_steps ({self.num_train_steps}); give fewer.")
+        if (self.num_decay_steps
+                and self.num_warmup_steps + self.num_decay_steps > self.schedule_end):
+            raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) and --num_decay_steps "
+                             f"({self.num_decay_steps}) are together more than the steps of the "
+                             f"schedule ({self.schedule_end}); give fewer.")
+
+    @property
+    def schedule_end(self) -> int:
+        """The step at which the learning rate would reach --end_learning_rate."""
+        return getattr(self, "schedule_steps", 0) or self.num_train_steps
 
     @property
     def last_step(self) -> int:

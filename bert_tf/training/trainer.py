@@ -407,11 +407,11 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
         learner = make_learner(POLICIES[settings.dtype])
         if settings.rematerialize:
             rematerialize(learner)
-        rate = WarmupLinearDecay(settings.learning_rate,
-                                 getattr(settings, "schedule_steps", 0) or settings.num_train_steps,
+        rate = WarmupLinearDecay(settings.learning_rate, settings.schedule_end,
                                  settings.num_warmup_steps, settings.learning_rate_schedule,
                                  settings.poly_power, settings.start_warmup_step,
-                                 settings.warmup_init_lr, settings.end_learning_rate)
+                                 settings.warmup_init_lr, settings.end_learning_rate,
+                                 settings.num_decay_steps)
         if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
             raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} belong together; "
                              "give both or neither.")

@@ -265,6 +265,18 @@ def test_two_phases_in_one_folder_or_two(flags, folder, tmp_path):
     assert {**of_other, "init_checkpoint": ""} == extra
 
 
+def test_a_run_at_a_stable_rate_can_be_made_longer(flags, tmp_path, capsys):
+    """Without a trace of the end that it had before, also in the state of the optimizer."""
+    flags = functools.partial(flags, do_train=True, learning_rate_schedule="warmup_stable_decay",
+                              num_decay_steps=2, optimizer="stable_adamw", weight_decay=1e-2)
+    main(flags(stop_at_step=6))
+    capsys.readouterr()
+    main(flags(num_train_steps=12))
+    assert "resuming with another --num_train_steps (8, now 12)" in capsys.readouterr().out
+    main(flags(num_train_steps=12, output_dir=str(tmp_path / "other")))
+    assert read_bytes(latest(tmp_path / "out")) == read_bytes(latest(tmp_path / "other"))
+
+
 def test_a_run_that_is_resumed_says_what_it_began_with(flags, stopped, tmp_path, capsys):
     card = stopped / "README.md"
     main(flags(do_train=True, init_checkpoint="elsewhere", stop_at_step=5))
@@ -458,6 +470,8 @@ def test_bad_input_is_refused_before_work_starts(
     ({"num_train_steps": 0}, "--num_train_steps is 0"),
     ({"learning_rate": float("nan")}, "--learning_rate is nan"),
     ({"num_warmup_steps": 9}, "--num_warmup_steps (9)"),
+    ({"learning_rate_schedule": "one_minus_sqrt", "num_decay_steps": 7},
+     "--num_warmup_steps (2) and --num_decay_steps (7) are together more than the steps"),
     ({"random_seed": 2**31}, "from 0 to 2147483647")])
 def test_settings_that_cannot_be(flags, changes, part):
     refusal(flags(do_train=True, **changes), part)

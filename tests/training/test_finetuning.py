@@ -155,6 +155,7 @@ def test_a_grid_is_all_combinations():
     {"schedule_steps": 9, "learning_rate_schedule": "noam"},
     {"end_learning_rate": 1e-6, "learning_rate_schedule": "rsqrt"},
     {"warmup_init_lr": 1e-6, "learning_rate_schedule": "gpt"},
+    {"num_decay_steps": 2, "learning_rate_schedule": "one_minus_sqrt", "num_train_steps": 9},
     {"weight_decay": 0.1, "optimizer": "adamax"},
     {"cluster_timeout": 5.0, "distribution_strategy": "multi_worker"},
     {"cluster_hosts": ["a"], "cluster": "indexed_job", "distribution_strategy": "multi_worker"}])

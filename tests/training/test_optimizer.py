@@ -163,9 +163,26 @@ def test_learning_rate_warms_up_and_decays_as_in_the_original(form, at_10, at_55
     assert float(WarmupLinearDecay(1e-3, 10, 10, form)(9)) == pytest.approx(9e-4)
 
 
+@pytest.mark.parametrize("form, settings, case", [
+    ("warmup_stable_decay", {"warmup_steps": 30, "decay_steps": 100, "start": 2e-10}, ""),
+    ("warmup_stable_decay", {"warmup_steps": 30, "start": 2e-10, "end": 0.2}, "_default_floor"),
+    ("one_minus_sqrt", {"decay_steps": 100}, ""),
+    ("one_minus_sqrt", {"decay_steps": 1000, "end": 0.002}, "_whole"),
+    ("cosine_inverse_sqrt", {"warmup_steps": 30, "decay_steps": 100, "end": 0.2}, "")])
+def test_schedules_with_a_tail_are_those_of_modernbert(form, settings, case, test_data):
+    path = test_data / "golden" / "modernbert" / "schedules.json"
+    golden = json.loads(path.read_text())["schedules"][form + case]
+    rate = WarmupLinearDecay(2.0, 1000, form=form, **settings)
+    for step, expected in zip(golden["time"], golden["multiplier"]):
+        assert float(rate(step)) == pytest.approx(2 * expected, rel=5e-7, abs=3e-7), step
+    assert float(rate(0)) == pytest.approx(2 * golden["multiplier"][0], rel=1e-6)
+
+
 @pytest.mark.parametrize("optimizer", [
     AdamWeightDecay(WarmupLinearDecay(1e-3, 10, 2, power=2.0, warmup_start=1), weight_decay=0.3,
                     bias_correction=False),
+    make_optimizer("stable_adamw", WarmupLinearDecay(
+        1e-3, 10, form="one_minus_sqrt", decay_steps=3)),
     LayerwiseAdaptiveMoments(1e-3, clip_norm=2.0, rate_factors=(("embeddings/", 0.5),))])
 def test_configurations_survive_serialisation(optimizer):
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))

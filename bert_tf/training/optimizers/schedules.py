@@ -8,58 +8,77 @@ from keras import ops
 from bert_tf.layers.base import register
 from bert_tf.training.optimizers.table import SCHEDULES
 
+# Functions of the step, float32, and of the `WarmupLinearDecay` that asks.
 
-def _bert_decay(step, warmup_steps, total_steps):
+
+def _bert_decay(step, its):
     """google-research/bert optimization.py: a line from step 0, below the peak after a warm-up."""
-    return 1.0 - ops.minimum(step / total_steps, 1.0)
+    return 1.0 - ops.minimum(step / its.total_steps, 1.0)
 
 
-def _roberta_decay(step, warmup_steps, total_steps):
+def _roberta_decay(step, its):
     """fairseq polynomial_decay_schedule.py: a line from the peak, at the end of the warm-up."""
-    falling = max(total_steps - warmup_steps, 1)
-    return 1.0 - ops.minimum((step - warmup_steps) / falling, 1.0)
+    falling = max(its.total_steps - its.warmup_steps, 1)
+    return 1.0 - ops.minimum((step - its.warmup_steps) / falling, 1.0)
 
 
-def _cosine_decay(step, warmup_steps, total_steps):
+def _half_wave(step, steps):
+    return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / steps, 1.0)))
+
+
+def _cosine_decay(step, its):
     """openai/finetune-transformer-lm opt.py, warmup_cosine: half a wave from step 0 on."""
-    return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / total_steps, 1.0)))
+    return _half_wave(step, its.total_steps)
 
 
-def _xlnet_cosine_decay(step, warmup_steps, total_steps):
+def _xlnet_cosine_decay(step, its):
     """zihangdai/xlnet model_utils.py: half a wave from the end of the warm-up on."""
-    return _cosine_decay(step - warmup_steps, 0, max(total_steps - warmup_steps, 1))
+    return _half_wave(step - its.warmup_steps, max(its.total_steps - its.warmup_steps, 1))
 
 
-def _rsqrt_decay(step, warmup_steps, total_steps):
+def _rsqrt_decay(step, its):
     """tensorflow/mesh learning_rate_schedules.py, `truncated_rsqrt`: the peak until the end of the
     warm-up, then it falls with the root of the step."""
-    return ops.rsqrt(ops.maximum(step, max(warmup_steps, 1.0)) / max(warmup_steps, 1.0))
+    return ops.rsqrt(ops.maximum(step, max(its.warmup_steps, 1.0)) / max(its.warmup_steps, 1.0))
 
 
-def _noam_decay(step, warmup_steps, total_steps):
+def _noam_decay(step, its):
     """`learning_rate_schedule_noam` as in its class: the same, and a line down to 0 in the last
     tenth of the steps. The original's rates after the last step are below 0."""
-    falling = ops.clip((total_steps - step) / (0.1 * total_steps), 0.0, 1.0)
-    return _rsqrt_decay(step, warmup_steps, total_steps) * falling
+    falling = ops.clip((its.total_steps - step) / (0.1 * its.total_steps), 0.0, 1.0)
+    return _rsqrt_decay(step, its) * falling
 
 
-def _slanted_decay(step, warmup_steps, total_steps):
+def _slanted_decay(step, its):
     """`slanted_triangular` (arXiv:1801.06146, section 3.2): from 1/32 of the peak up to it, and
     down again to the end of the run, after which the rate stays. The original falls in 9 times a
     warm-up of a tenth, rounded down, and then below 0: the same where 10 divides the steps."""
-    step = ops.minimum(step, total_steps)
-    rising, falling = max(warmup_steps, 1.0), max(total_steps - warmup_steps, 1.0)
-    part = ops.where(step < warmup_steps, step / rising, 1.0 - (step - warmup_steps) / falling)
+    step = ops.minimum(step, its.total_steps)
+    warmup_steps, falling = its.warmup_steps, max(its.total_steps - its.warmup_steps, 1.0)
+    part = ops.where(step < warmup_steps, step / max(warmup_steps, 1.0),
+                     1.0 - (step - warmup_steps) / falling)
     return (1.0 + 31.0 * part) / 32.0
 
 
-def _exponential_decay(step, warmup_steps, total_steps):
+def _exponential_decay(step, its):
     """tensorflow/models research/adversarial_text: 0.9999 a step; its fine-tuning has 0.9998, the
     power 2."""
     return ops.exp(math.log(0.9999) * step)
 
 
-def _constant(step, warmup_steps, total_steps):
+def _cosine_rsqrt_decay(step, its):
+    """AnswerDotAI/ModernBERT scheduler.py, CosineInverseSqrtScheduler (arXiv:2402.17834): in a
+    quarter of the run a quarter of a cosine wave, and then an inverse square root that continues it
+    with the same slope."""
+    quarter, floor = max(its.total_steps // 4, 1), its.end and its.end / its.peak
+    fall = max(1.0 - floor, 1e-6)
+    step, reach = step - its.warmup_steps, quarter * (1.0 + floor) / (math.pi * fall)
+    root = ops.sqrt(reach / (ops.maximum(step - quarter, 0.0) + reach))
+    return ops.where(step <= quarter, _half_wave(step, 2 * quarter),
+                     (0.5 * (1.0 + floor) * root - floor) / fall)
+
+
+def _constant(step, its):
     """The peak at every step."""
     return ops.ones_like(step)
 
@@ -67,7 +86,8 @@ def _constant(step, warmup_steps, total_steps):
 # The factor of the peak after the warm-up, by the names in the table.
 DECAYS = {"line": _bert_decay, "line_from_peak": _roberta_decay, "cosine": _cosine_decay,
           "cosine_from_peak": _xlnet_cosine_decay, "rsqrt": _rsqrt_decay, "noam": _noam_decay,
-          "slanted": _slanted_decay, "constant": _constant, "exponential": _exponential_decay}
+          "slanted": _slanted_decay, "constant": _constant, "exponential": _exponential_decay,
+          "cosine_rsqrt": _cosine_rsqrt_decay}
 
 
 @register
@@ -84,6 +104,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     sets no rate, and the last of the warm-up. "model_garden": the warm-up ends at bert's line
     (tensorflow/models official/modeling/optimization/lr_schedule.py).
 
+    A row with a `tail` falls to `end` in the last `decay_steps` of `total_steps`; 0: in a tenth of
+    them (AnswerDotAI/ModernBERT scheduler.py, whose warm-up has 1e-10 of the peak as its start).
+
     With a start and an end the warm-up is start + (peak - start) * t / warmup_steps, and a factor f
     of the peak becomes end + (peak - end) * f.
 
@@ -94,14 +117,22 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0, form: str = "bert",
                  power: float = 1.0, warmup_start: int = 0, start: float = 0.0,
-                 end: float = 0.0) -> None:
+                 end: float = 0.0, decay_steps: int = 0) -> None:
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
         self.form, self.power, self.warmup_start = form, power, warmup_start
-        self.start, self.end = start, end
+        self.start, self.end, self.decay_steps = start, end, decay_steps
 
     def _falling(self, step):
         """The rate at a step, float32, after the warm-up."""
-        factor = DECAYS[SCHEDULES[self.form].decay](step, self.warmup_steps, self.total_steps)
+        row = SCHEDULES[self.form]
+        if row.tail:
+            steps = self.decay_steps or self.total_steps // 10
+            before = self.total_steps - steps
+            part = ops.clip((step - before) / max(steps, 1), 0.0, 1.0)
+            tail = 1.0 - (ops.sqrt(part) if row.tail == "root" else part)
+            factor = DECAYS[row.decay](ops.minimum(step, before), self) * tail
+        else:
+            factor = DECAYS[row.decay](step, self)
         rate = (self.peak - self.end) * (factor if self.power == 1 else factor**self.power)
         return rate + self.end if self.end else rate
 
@@ -130,4 +161,5 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self):
         return {"peak": self.peak, "total_steps": self.total_steps,
                 "warmup_steps": self.warmup_steps, "form": self.form, "power": self.power,
-                "warmup_start": self.warmup_start, "start": self.start, "end": self.end}
+                "warmup_start": self.warmup_start, "start": self.start, "end": self.end,
+                "decay_steps": self.decay_steps}

@@ -82,9 +82,9 @@ OPTIMIZERS = {
                        "R-Adam: adamw that starts with short steps and needs no warm-up."),
     # AnswerDotAI/ModernBERT optimizer.py, decoupled_stableadamw.
     "stable_adamw": Optimizer(
-        "variants.StableAdamW", "ModernBERT's; a weight takes a shorter step where its gradient is "
-        "suddenly larger, and at the peak rate each step takes the share --weight_decay off the "
-        "weights."),
+        "variants.StableAdamW", "ModernBERT's; it does not clip gradients, but shortens the steps "
+        "of a weight whose gradient suddenly grows; --weight_decay is the share that a step at the "
+        "peak rate takes off the weights."),
     # google-research mobilebert/lamb_optimizer.py.
     PROGRESSIVE: Optimizer("variants.ProgressiveLamb", "the optimizer of --layer_wise_warmup.",
                            {"bias_correction": False}),
@@ -101,6 +101,8 @@ class Schedule:
             factor of the decay; or "own", the decay's function has it.
         outlasts: whether the warm-up may be longer than the run.
         ends: whether the rate depends on the step where it ends.
+        tail: how it falls from there to the end in the last steps, --num_decay_steps: "line", or
+            "root", with the square root of the steps; "" where they are not special.
     """
 
     help: str
@@ -108,6 +110,7 @@ class Schedule:
     warmup: str = "peak"
     outlasts: bool = False
     ends: bool = True
+    tail: str = ""
 
 
 SCHEDULES = {
@@ -130,6 +133,15 @@ SCHEDULES = {
     "constant": Schedule("no decay.", "constant", ends=False),
     "exponential": Schedule("the factor 0.9999 per step, to the power --poly_power.",
                             "exponential", ends=False),
+    # AnswerDotAI/ModernBERT scheduler.py.
+    "warmup_stable_decay": Schedule("the peak, then linear in the last --num_decay_steps.",
+                                    "constant", tail="line"),
+    "one_minus_sqrt": Schedule("as warmup_stable_decay, but falling fast at first, with the square "
+                               "root of the steps.", "constant", tail="root"),
+    "cosine_inverse_sqrt": Schedule(
+        "a cosine to half of the peak in a quarter of the steps; then falling with the inverse "
+        "square root of the step, and linear in the last --num_decay_steps.", "cosine_rsqrt",
+        tail="line"),
 }
 
 
