@@ -4,6 +4,7 @@ A record is: length uint64, masked CRC32C of the length uint32, data, masked CRC
 uint32, all little-endian (TensorFlow `core/lib/io/record_writer.h`).
 """
 
+import functools
 import gzip
 import mmap
 import struct
@@ -25,10 +26,14 @@ from bert_tf.files import (
 from bert_tf.protobuf import fields, masked_crc, unpack_ints, varint
 
 
+@functools.lru_cache(1024)      # lengths repeat
+def _head(length):
+    packed = struct.pack("<Q", length)
+    return packed + struct.pack("<I", masked_crc(packed))
+
+
 def frame(message):
-    length = struct.pack("<Q", len(message))
-    return b"".join((length, struct.pack("<I", masked_crc(length)), message,
-                     struct.pack("<I", masked_crc(message))))
+    return b"".join((_head(len(message)), message, struct.pack("<I", masked_crc(message))))
 
 
 def read_records(path):
@@ -109,12 +114,14 @@ def _entry(name, length, is_float):
 def _packed_rows(matrix):
     """Each row of a non-negative int matrix (below 2**35) as packed varints: list of bytes."""
     groups = 1 + sum(int(matrix.max(initial=0)) >> bits > 0 for bits in (7, 14, 21, 28))
-    digits = np.stack([matrix >> (7 * g) & 127 for g in range(groups)], 2).astype(np.uint8)
-    more = np.stack([matrix >> (7 * (g + 1)) > 0 for g in range(groups)], 2)
-    digits |= more.astype(np.uint8) << 7
-    kept = np.concatenate([np.ones((*matrix.shape, 1), bool), more[:, :, :-1]], 2)
-    data = digits[kept].tobytes()
-    ends = np.cumsum(kept.sum((1, 2))).tolist()
+    digits = np.empty((*matrix.shape, groups), np.uint8)
+    present = np.ones(digits.shape, bool)
+    for group in range(groups):
+        rest = matrix >> 7 * group
+        digits[..., group] = rest & 127 | (rest > 127) << 7
+        present[..., group] = (rest > 0) | (group == 0)
+    data = digits[present].tobytes()
+    ends = np.cumsum(present.sum((1, 2))).tolist()
     return [data[start:end] for start, end in zip([0, *ends], ends)]
 
 
