@@ -130,7 +130,7 @@ def _standard_name(name, model):
         if name.startswith(old):
             return new + name.removeprefix(old)
     bare = name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
-    of_head = any(name.startswith(f"{theirs}.") for _, theirs, _ in model.heads)
+    of_head = any(name.startswith(f"{prefix}.") for _, prefix, _ in model.heads)
     if bare and not of_head:
         return f"{model.prefix}{name}"
     return name

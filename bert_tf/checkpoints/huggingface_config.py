@@ -128,13 +128,13 @@ def padding_id(weights: Weights, model: Model) -> int:
     vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
     if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
         return model.pad_token_id
-    found = next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *PADDING)
-                  if token in vocabulary.ids), vocabulary.pad_id)
-    if (only := model.fixed.get("pad_token_id", found)) != found:
-        raise InputError(f"{weights.source}: padding is token {found} of the vocabulary, but in "
+    ids = next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *PADDING)
+                if token in vocabulary.ids), vocabulary.pad_id)
+    if (only := model.fixed.get("pad_token_id", ids)) != ids:
+        raise InputError(f"{weights.source}: padding is token {ids} of the vocabulary, but in "
                          f"Hugging Face's {weights.config.model_type} it is always token {only}; "
                          "choose another format.")
-    return found
+    return ids
 
 
 def describe_labels(weights: Weights, heads: Iterable[str]) -> dict[str, dict]:

@@ -61,14 +61,14 @@ def network_names(network: keras.Model) -> dict[int, str]:
 @contextlib.contextmanager
 def shown_shapes(model: keras.Model) -> Iterator[None]:
     """Shows Keras's summary of a model the `output_shape` of layers built without a shape."""
-    kept = [(layer, layer._build_shapes_dict) for layer in model._flatten_layers()
-            if getattr(layer, "output_shape", None) and not layer._build_shapes_dict]
+    unbuilt = [(layer, layer._build_shapes_dict) for layer in model._flatten_layers()
+               if getattr(layer, "output_shape", None) and not layer._build_shapes_dict]
     try:
-        for layer, _ in kept:
+        for layer, _ in unbuilt:
             layer._build_shapes_dict = {"input_shape": None}
         yield
     finally:
-        for layer, shapes in kept:      # else a saved model would hold it
+        for layer, shapes in unbuilt:      # else a saved model would hold it
             layer._build_shapes_dict = shapes
 
 
@@ -136,11 +136,11 @@ class FromConfig:
         return Dense(units, activation, use_bias, **options)
 
     def get_config(self) -> dict[str, Any]:
-        found = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
+        settings = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
         if isinstance(self, keras.Model):
-            found["weights"] = saved_names(self, network_names(self))
-        return found | {key: getattr(self, key) for kind in reversed(type(self).__mro__)
-                        for key in vars(kind).get("config_keys", ())}
+            settings["weights"] = saved_names(self, network_names(self))
+        return settings | {key: getattr(self, key) for kind in reversed(type(self).__mro__)
+                           for key in vars(kind).get("config_keys", ())}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -158,10 +158,10 @@ class Packing:
                        ) -> dict[str, Any]:
         """Returns the outputs of a network for the records; maps of attention stay the rows'.
         `pool` is the network's."""
-        found = {name: self.unpack(outputs[name]) if name in _VECTORS else outputs[name]
-                 for name in outputs}
-        found["layer_outputs"] = list(map(self.unpack, outputs["layer_outputs"]))
-        return {**found, "pooled_output": pool(found["sequence_output"], input_mask)}
+        unpacked = {name: self.unpack(outputs[name]) if name in _VECTORS else outputs[name]
+                    for name in outputs}
+        unpacked["layer_outputs"] = list(map(self.unpack, outputs["layer_outputs"]))
+        return {**unpacked, "pooled_output": pool(unpacked["sequence_output"], input_mask)}
 
     def pack(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the features of the tokens, integer [R, S]; a place without a token gets the

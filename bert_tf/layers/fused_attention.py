@@ -130,12 +130,12 @@ class _Kernels:
         like = jax.ShapeDtypeStruct(out.shape, out.dtype)
         # For each query, the sum over the keys of a probability times its gradient.
         slope = jnp.sum(out.astype("float32") * upstream.astype("float32"), -1).transpose(0, 2, 1)
-        given = (*inputs, upstream, total, slope)
+        arrays = (*inputs, upstream, total, slope)
         at_once = self.keys == self.shape[1]
         of_key, of_value, *of_query = self._run(
-            self._differentiate_keys, self.keys, [like] * (3 if at_once else 2), *given)
+            self._differentiate_keys, self.keys, [like] * (3 if at_once else 2), *arrays)
         if not at_once:
-            of_query = self._run(self._differentiate_queries, self.block, [like], *given)
+            of_query = self._run(self._differentiate_queries, self.block, [like], *arrays)
         return of_query[0], of_key, of_value
 
     def _run(self, kernel, block, outputs, *inputs):
@@ -235,17 +235,17 @@ class _Kernels:
         row_keys = self._row_keys(seed_ref)(queries)
         total, slope = total_ref[queries][:, None], slope_ref[queries][:, None]
 
-        def add(block, found):
+        def add(block, gradient):
             keys = pallas.ds(block * self.block, self.block)
             key, value = key_ref[keys, :], value_ref[keys, :]
             scores = triton.dot(query, key, trans_b=True) * _LOG2E
             probs = jnp.exp2(scores + self._bias(bias_ref, queries, keys) - total)
             of_probs = self._dropped(triton.dot(up, value, trans_b=True), row_keys, keys, 1)
             of_scores = probs * (of_probs / (1 - self.rate) - slope)
-            return found + triton.dot(of_scores.astype(key.dtype), key)
+            return gradient + triton.dot(of_scores.astype(key.dtype), key)
 
-        found = jax.lax.fori_loop(0, self.shape[1] // self.block, add, jnp.zeros(query.shape))
-        query_out[queries, :] = found.astype(query_out.dtype)
+        gradient = jax.lax.fori_loop(0, self.shape[1] // self.block, add, jnp.zeros(query.shape))
+        query_out[queries, :] = gradient.astype(query_out.dtype)
 
     @staticmethod
     def _own_slice(size):

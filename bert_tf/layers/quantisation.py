@@ -183,10 +183,10 @@ class RoundsTables:
         rounded = []
         for rows, table, bits in ((words, self.word_embeddings, how.embedding_bits),
                                   (positions, self.position_embeddings, how.position_bits)):
-            found = fake_weights(ops.cast(rows, "float32"), ops.convert_to_tensor(table), bits, how)
+            value = fake_weights(ops.cast(rows, "float32"), ops.convert_to_tensor(table), bits, how)
             if training and how.start_step:
-                found = ops.where(self.ranges.is_active, found, rows)
-            rounded.append(ops.cast(found, rows.dtype))
+                value = ops.where(self.ranges.is_active, value, rows)
+            rounded.append(ops.cast(value, rows.dtype))
         if training and self.ranges:
             self.ranges.end_step()
         return rounded[0], rounded[1]

@@ -153,5 +153,5 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = No
     if shared is not None:
         shape[shared] = 1
     # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
-    kept = uniform(shape, seed) >= rate
-    return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
+    stays = uniform(shape, seed) >= rate
+    return x * (ops.cast(stays, x.dtype) * (1 / (1 - rate)))

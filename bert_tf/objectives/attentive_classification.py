@@ -89,8 +89,8 @@ class AttentiveClassification(LabelHead):
     @staticmethod
     def _maximum(x, mask):
         """Returns the maximum over the tokens of `mask`, [B, W]; 0 without tokens."""
-        found = ops.max(ops.where(ops.expand_dims(mask, 2) > 0, x, _LEAST), axis=1)
-        return ops.where(found > _LEAST, found, 0.0)
+        most = ops.max(ops.where(ops.expand_dims(mask, 2) > 0, x, _LEAST), axis=1)
+        return ops.where(most > _LEAST, most, 0.0)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "layers": self.reader.choice,

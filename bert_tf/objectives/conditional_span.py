@@ -159,16 +159,17 @@ class ConditionalSpan(Objective):
         allowed = self._form.allowed(batch)                                     # [B, S]
         start = self._form.masked(self.start(x)[..., 0], allowed)                    # [B, S]
         whole = last_token(x, batch["input_mask"]) if self._form.class_last else x[:, 0]
-        found = {"start": start, "answerable": self._answerable(x, whole, start, dropout_seed)}
+        answers = {"start": start, "answerable": self._answerable(x, whole, start, dropout_seed)}
         if "start_positions" in batch:
             gold = ops.reshape(batch["start_positions"], (-1, 1))
-            found["end"] = self._ends(x, gold, allowed)[:, 0]
+            answers["end"] = self._ends(x, gold, allowed)[:, 0]
         if dropout_seed is None:
             # A short sequence has fewer positions than the beam.
             last = ops.shape(x)[1] - 1
-            found |= _beams(start, lambda starts: self._ends(x, ops.minimum(starts, last), allowed),
-                            self.num_starts, self.num_ends)
-        return found
+            answers |= _beams(
+                start, lambda starts: self._ends(x, ops.minimum(starts, last), allowed),
+                self.num_starts, self.num_ends)
+        return answers
 
     def _ends(self, x, starts, allowed):
         """float32 logits [B, K, S] of the ends, for starts [B, K]."""

@@ -45,15 +45,16 @@ class _InternalTransfer(TaughtObjective):
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B]."""
         (name,) = self.internals
-        ours, theirs = outputs[name], batch[of_teacher(name)]
-        every = layer_ratio(len(ours), len(theirs))
+        student, teacher = outputs[name], batch[of_teacher(name)]
+        every = layer_ratio(len(student), len(teacher))
         mask = ops.cast(batch["input_mask"], "float32")
         mask = ops.reshape(mask, (-1, ops.shape(mask)[-1]))     # of choices, [B * C, S]
-        found: Tensor = 0.0
-        for gate, mine, their in zip(self._gates(batch, len(ours)), ours, theirs[every - 1::every]):
-            found += gate * self.compare(ops.cast(mine, "float32"), ops.cast(their, "float32"),
+        total: Tensor = 0.0
+        gates = self._gates(batch, len(student))
+        for gate, own, other in zip(gates, student, teacher[every - 1::every]):
+            total += gate * self.compare(ops.cast(own, "float32"), ops.cast(other, "float32"),
                                          mask)
-        return found * real_rows(batch)
+        return total * real_rows(batch)
 
     def _gates(self, batch, layers) -> Sequence:
         """1 for each layer that is compared at the batch's step, else 0."""
@@ -93,6 +94,6 @@ class InternalCosine(_InternalTransfer):
             raise InputError(f"the teacher is {theirs.shape[-1]} wide and the student "
                              f"{ours.shape[-1]}: the cosine of their vectors needs equal widths "
                              "(hidden_size); choose another student or recipe.")
-        mine, their = ours[:, 0], theirs[:, 0]
-        lengths = ops.sqrt(ops.sum(ops.square(mine), -1) * ops.sum(ops.square(their), -1))
-        return 1.0 - ops.sum(mine * their, axis=-1) / ops.maximum(lengths, _LEAST)
+        student, teacher = ours[:, 0], theirs[:, 0]
+        lengths = ops.sqrt(ops.sum(ops.square(student), -1) * ops.sum(ops.square(teacher), -1))
+        return 1.0 - ops.sum(student * teacher, axis=-1) / ops.maximum(lengths, _LEAST)

@@ -45,17 +45,17 @@ class WeightProjection(TaughtObjective):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [number of weights], times the rows of the batch."""
-        ours, theirs = outputs[LAYER_WEIGHTS], batch[of_teacher(LAYER_WEIGHTS)]
-        if ours.keys() != theirs.keys():
+        target, source = outputs[LAYER_WEIGHTS], batch[of_teacher(LAYER_WEIGHTS)]
+        if target.keys() != source.keys():
             raise InputError("the network and the teacher have different weights, but weights are "
                              "compared one by one; give the network as many layers as the teacher "
                              "(num_hidden_layers).")
         if self.up:
-            ours, theirs = theirs, ours
+            target, source = source, target
         widths = [self.teacher_width, self.config.hidden_size][:: -1 if self.up else 1]
-        found = [ops.sum(ops.square(self._project(name, theirs[name], widths)
-                                    - _blocks(name, ours[name], widths[1]))) for name in ours]
-        return ops.stack(found) * self.count(batch)
+        squares = [ops.sum(ops.square(self._project(name, source[name], widths)
+                                      - _blocks(name, target[name], widths[1]))) for name in target]
+        return ops.stack(squares) * self.count(batch)
 
     def _project(self, name: str, value: Tensor, widths: list[int]) -> Tensor:
         """Returns a weight's blocks, projected from the first width to the second."""
@@ -85,9 +85,9 @@ def _blocks(name: str, value: Tensor, width: int) -> Tensor:
 
 def layer_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Returns the layers' weights, by their names within the network."""
-    found = {}
+    own = {}
     for path, value in weights.items():
         _, marker, name = path.partition("encoder/layer_")
         if marker:
-            found[marker + name] = value
-    return found
+            own[marker + name] = value
+    return own

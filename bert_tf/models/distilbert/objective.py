@@ -92,13 +92,13 @@ class HiddenCosine(_OfTokens):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, S]."""
-        ours, theirs = (ops.cast(vectors, "float32") for vectors in (
+        student, teacher = (ops.cast(vectors, "float32") for vectors in (
             outputs["sequence_output"], batch[of_teacher("sequence_output")]))
-        if ours.shape[-1] != theirs.shape[-1]:
-            raise InputError(f"the teacher's vectors have the width {theirs.shape[-1]} and the "
-                             f"student's {ours.shape[-1]}: their cosine needs equal widths "
+        if student.shape[-1] != teacher.shape[-1]:
+            raise InputError(f"the teacher's vectors have the width {teacher.shape[-1]} and the "
+                             f"student's {student.shape[-1]}: their cosine needs equal widths "
                              "(hidden_size); leave hidden_cosine out of --terms.")
-        return (1.0 - ops.sum(_unit(ours) * _unit(theirs), axis=-1)) * self.token_weights(batch)
+        return (1.0 - ops.sum(_unit(student) * _unit(teacher), axis=-1)) * self.token_weights(batch)
 
 
 def _unit(x):

@@ -39,8 +39,8 @@ class SequenceTask(LabelHead):
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights [B]; other tasks' labels are 0."""
         labels, weights = super().targets(batch)
-        mine = self.is_mine(batch)
-        return ops.where(mine > 0, labels, 0), weights * mine
+        of_task = self.is_mine(batch)
+        return ops.where(of_task > 0, labels, 0), weights * of_task
 
 
 class TokenTask(SequenceTask):

@@ -39,6 +39,6 @@ class GPTConfig(Sizes):
         check_sizes(self)
 
     def weights(self) -> dict[str, str]:
-        kept = ("embeddings/word", "embeddings/position", "encoder/")
-        found = BertConfig.weights(self)     # type: ignore[arg-type]
-        return {name: shape for name, shape in found.items() if name.startswith(kept)}
+        shared = ("embeddings/word", "embeddings/position", "encoder/")
+        of_bert = BertConfig.weights(self)     # type: ignore[arg-type]
+        return {name: shape for name, shape in of_bert.items() if name.startswith(shared)}

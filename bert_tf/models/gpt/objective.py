@@ -54,23 +54,23 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
     """
     size = max(1, _MOST_LOGITS // table.shape[0])
 
-    def measure(logits, wanted):
-        losses = ops.sparse_categorical_crossentropy(wanted, logits, from_logits=True)
+    def measure(logits, ids):
+        losses = ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
         if z_loss:
             losses = losses + z_loss * ops.square(ops.logsumexp(logits, axis=-1))
-        hits = ops.equal(argmax(logits), wanted)
+        hits = ops.equal(argmax(logits), ids)
         return ops.stack([losses, ops.cast(hits, "float32")], axis=-1)
 
-    def slope_of(logits, wanted):
+    def slope_of(logits, ids):
         probabilities = ops.softmax(logits)
         if z_loss:
             probabilities = probabilities * (
                 1.0 + 2.0 * z_loss * ops.logsumexp(logits, axis=-1, keepdims=True))
-        return probabilities - ops.one_hot(wanted, table.shape[0], dtype="float32")
+        return probabilities - ops.one_hot(ids, table.shape[0], dtype="float32")
 
-    found = _predict(ops.reshape(x, (-1, x.shape[-1])), table, bias,
-                     ops.cast(ops.reshape(labels, (-1,)), "int32"), size, measure, slope_of)
-    return ops.reshape(found, (*ops.shape(labels), 2))
+    measured = _predict(ops.reshape(x, (-1, x.shape[-1])), table, bias,
+                        ops.cast(ops.reshape(labels, (-1,)), "int32"), size, measure, slope_of)
+    return ops.reshape(measured, (*ops.shape(labels), 2))
 
 
 def _predict(x, table, bias, labels, size, measure, slope_of):
@@ -90,8 +90,8 @@ def _predict(x, table, bias, labels, size, measure, slope_of):
             pieces = _cut(size, x, labels, upstream)
 
             def add(number, sums):
-                vectors, wanted, factors = (ops.take(piece, number, axis=0) for piece in pieces)
-                slope = slope_of(_logits(vectors, table, bias), wanted) * factors[:, :1]  # [T, V]
+                vectors, ids, factors = (ops.take(piece, number, axis=0) for piece in pieces)
+                slope = slope_of(_logits(vectors, table, bias), ids) * factors[:, :1]  # [T, V]
                 rows = ops.cast(slope, vectors.dtype)
                 return (sums[0] + ops.cast(ops.matmul(ops.transpose(rows), vectors), "float32"),
                         sums[1] + ops.sum(slope, axis=0), ops.slice_update(
@@ -155,8 +155,8 @@ class NextToken(TokenLosses):
         labels, _ = self.targets(batch)
         vectors, table, bias = self.vectors_and_table(
             ops.reshape(x, (-1, x.shape[-1])), outputs.get("output_table", embedding_table))
-        found = predict_tokens(vectors, table, bias, ops.reshape(labels, (-1,)))
-        return ops.reshape(found, (-1, ops.shape(labels)[1], 2))
+        measured = predict_tokens(vectors, table, bias, ops.reshape(labels, (-1,)))
+        return ops.reshape(measured, (-1, ops.shape(labels)[1], 2))
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The next tokens and their weights, [B, S - 1]."""

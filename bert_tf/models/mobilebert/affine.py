@@ -70,8 +70,8 @@ class MovingRanges(KeepsRanges):
     def _average(self, name, end):
         steps = ops.convert_to_tensor(getattr(self, f"{name}_steps"))
         share = 1 - ops.power(ops.cast(self._how.ema_decay, "float32"), ops.maximum(steps, 1.0))
-        found = getattr(self, f"{name}_{end}") / share
-        return ops.where(steps > 0, found, -_FIRST if end == "low" else _FIRST)
+        average = getattr(self, f"{name}_{end}") / share
+        return ops.where(steps > 0, average, -_FIRST if end == "low" else _FIRST)
 
     def round(self, name: str, x: Tensor, training: bool) -> Tensor:
         """Returns a tensor rounded; a training step moves its range first."""

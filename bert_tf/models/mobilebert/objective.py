@@ -51,19 +51,19 @@ class _ProgressiveTransfer(TaughtObjective):
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, S]."""
         name = self.internals[-1]
-        ours, theirs = outputs[name], batch[of_teacher(name)]
-        if len(ours) != len(theirs):
-            raise InputError(f"the teacher has {len(theirs)} layers and the student {len(ours)}: "
-                             "layers are compared one by one; give the student as many layers as "
-                             "the teacher (num_hidden_layers).")
-        layers = [batch[of_teacher(other)] for other in self.internals[:-1]] + list(theirs)
-        gates = [1.0] * len(ours)
+        student, teacher = outputs[name], batch[of_teacher(name)]
+        if len(student) != len(teacher):
+            raise InputError(f"the teacher has {len(teacher)} layers and the student "
+                             f"{len(student)}: layers are compared one by one; give the student as "
+                             "many layers as the teacher (num_hidden_layers).")
+        layers = [batch[of_teacher(other)] for other in self.internals[:-1]] + list(teacher)
+        gates = [1.0] * len(student)
         if self.phase_steps and "step" in batch:
             gates = [ops.cast(ops.equal(phase(batch["step"], i, self.phase_steps), 0), "float32")
-                     for i in range(len(ours))]
-        found = [gate * self.compare(mine, their, layers)
-                 for gate, mine, their in zip(gates, ours, theirs)]
-        return sum(found[1:], start=found[0]) / len(found)
+                     for i in range(len(student))]
+        terms = [gate * self.compare(own, other, layers)
+                 for gate, own, other in zip(gates, student, teacher)]
+        return sum(terms[1:], start=terms[0]) / len(terms)
 
     def count(self, batch: Batch) -> Tensor:
         return ops.cast(ops.size(batch["input_ids"]), "float32")
@@ -111,9 +111,9 @@ class _StatisticsTransfer(_ProgressiveTransfer):
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
         ours = ops.cast(ours, "float32")
-        found = [self.differ(ours, ops.cast(layer, "float32"))
-                 for layer in (layers if self.of_all_layers else [theirs])]
-        return sum(found[1:], start=found[0]) / len(found)
+        differences = [self.differ(ours, ops.cast(layer, "float32"))
+                       for layer in (layers if self.of_all_layers else [theirs])]
+        return sum(differences[1:], start=differences[0]) / len(differences)
 
 
 @register
@@ -140,8 +140,8 @@ class PredictionTransfer(TaughtObjective):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B, P]."""
-        found = cross_entropy(outputs["masked_lm"], batch[of_teacher("masked_lm")])     # [B, P, V]
-        return ops.sum(found, axis=-1) * ops.cast(batch["masked_lm_weights"], "float32")
+        losses = cross_entropy(outputs["masked_lm"], batch[of_teacher("masked_lm")])     # [B, P, V]
+        return ops.sum(losses, axis=-1) * ops.cast(batch["masked_lm_weights"], "float32")
 
     def count(self, batch: Batch) -> Tensor:
         return ops.sum(ops.cast(batch["masked_lm_weights"], "float32"))

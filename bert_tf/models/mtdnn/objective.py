@@ -87,10 +87,10 @@ class StochasticAnswer(LabelHead):
             scores = self.classifier(dropout(both, self.dropout_rate, of_turn[2]))
             probabilities.append(ops.softmax(ops.cast(scores, "float32")))          # [B, C]
             state, _ = self.gru(read, [dropout(state, self.dropout_rate, of_turn[3])])
-        found = ops.stack(probabilities, axis=1)                                    # [B, K, C]
+        of_turns = ops.stack(probabilities, axis=1)                                    # [B, K, C]
         if kept_seed is not None:
-            found = found * self.kept_turns(ops.shape(found)[0], kept_seed)[:, :, None]
-        return ops.log(ops.mean(found, axis=1) + _TINY)
+            of_turns = of_turns * self.kept_turns(ops.shape(of_turns)[0], kept_seed)[:, :, None]
+        return ops.log(ops.mean(of_turns, axis=1) + _TINY)
 
     def _softmax(self, scores, mask):
         """Softmax over a mask's positions, [B, S]."""
@@ -101,7 +101,7 @@ class StochasticAnswer(LabelHead):
         """Returns the turns' weights in training, float32 [rows, K]: the drawn turn counts always,
         the others unless dropped; all are scaled up."""
         chosen, others = split_seed(seed, 2)
-        kept = uniform((rows, self.turns), others) >= self.turn_dropout
+        stays = uniform((rows, self.turns), others) >= self.turn_dropout
         turn = ops.cast(ops.floor(uniform((rows,), chosen) * self.turns), "int32")
         sure = ops.one_hot(turn, self.turns, dtype="bool")
-        return ops.cast(ops.logical_or(kept, sure), "float32") / (1 - self.turn_dropout)
+        return ops.cast(ops.logical_or(stays, sure), "float32") / (1 - self.turn_dropout)

@@ -111,7 +111,7 @@ class TaskOrder:
         once = self.sampling == "consecutive"
         batches = [_shuffled(_cut(range(size), self.batch_size), generator) if once else
                    _batches(size, self.batch_size, generator) for size in self.sizes]
-        found = []
+        steps = []
         for _ in range(epochs):
             if not once:
                 batches = [_shuffled(group, generator) for group in batches]
@@ -126,8 +126,8 @@ class TaskOrder:
             else:
                 order = _shuffled([*mains, *others] if self.ratio else [*others, *mains], generator)
             iterators = list(map(iter, batches))
-            found += [(task, next(iterators[task])) for task in order]
-        return found
+            steps += [(task, next(iterators[task])) for task in order]
+        return steps
 
     def _draws(self, epochs):
         """A task for each step; the order of a task's batches depends on the task alone."""

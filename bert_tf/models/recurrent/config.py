@@ -104,19 +104,19 @@ class ElmoConfig(Sizes):
 
     def weights(self) -> dict[str, str]:
         if self.filters:
-            found = {"embeddings/char_embeddings": "QB"}
+            shapes = {"embeddings/char_embeddings": "QB"}
             for i in range(len(self.filters)):
-                found |= {f"embeddings/convolution_{i}/kernel": "RBW",
-                          f"embeddings/convolution_{i}/bias": "W"}
-            found |= {f"embeddings/highway_{i}_{gate}": "dense FW" for i in range(self.n_highway)
-                      for gate in ("carry", "transform")}
+                shapes |= {f"embeddings/convolution_{i}/kernel": "RBW",
+                           f"embeddings/convolution_{i}/bias": "W"}
+            shapes |= {f"embeddings/highway_{i}_{gate}": "dense FW" for i in range(self.n_highway)
+                       for gate in ("carry", "transform")}
             if self.num_filters != self.projection_dim:
-                found["embeddings/projection"] = "dense FW"
+                shapes["embeddings/projection"] = "dense FW"
         else:
-            found = {"embeddings/word_embeddings": "VW"}
-        kept = [name for name in LSTM if self.projects or name != "projection_kernel"]
-        return found | {f"encoder/{way}_{i}/{name}": LSTM[name] for way in ("forward", "backward")
-                        for i in range(self.n_layers) for name in kept}
+            shapes = {"embeddings/word_embeddings": "VW"}
+        parts = [name for name in LSTM if self.projects or name != "projection_kernel"]
+        return shapes | {f"encoder/{way}_{i}/{name}": LSTM[name] for way in ("forward", "backward")
+                         for i in range(self.n_layers) for name in parts}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -137,21 +137,21 @@ class Elmo(Network):
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         drawn = split_seed(dropout_seed, 2 * (self.config.n_layers + 1))
         seeds = {"forward": drawn[::2], "backward": drawn[1::2]}
-        given, carried = inputs.get("input_mask"), inputs.get("carried", {})
+        input_mask, carried = inputs.get("input_mask"), inputs.get("carried", {})
         x = self.embed(inputs)
         if any(f"reverse_{name}" in inputs for name in ("input_ids", "char_ids")):
-            found = {way: self.run(way, tokens, None, carried, seeds[way])
-                     for way, tokens in zip(WAYS, (x, self.embed(inputs, "reverse_")))}
-            return {**{f"{way}_output": outputs[-1] for way, (outputs, _) in found.items()},
-                    "carried": {**found["forward"][1], **found["backward"][1]}}
-        mask = None if given is None else ops.cast(given, "bool")
+            ways = {way: self.run(way, tokens, None, carried, seeds[way])
+                    for way, tokens in zip(WAYS, (x, self.embed(inputs, "reverse_")))}
+            return {**{f"{way}_output": outputs[-1] for way, (outputs, _) in ways.items()},
+                    "carried": {**ways["forward"][1], **ways["backward"][1]}}
+        mask = None if input_mask is None else ops.cast(input_mask, "bool")
         forward, after = self.run("forward", x, mask, carried, seeds["forward"])
-        backward, before = self.run("backward", reverse_tokens(x, given), mask, carried,
+        backward, before = self.run("backward", reverse_tokens(x, input_mask), mask, carried,
                                     seeds["backward"])
-        layers = [ops.concatenate([a, reverse_tokens(b, given)], axis=-1)
+        layers = [ops.concatenate([a, reverse_tokens(b, input_mask)], axis=-1)
                   for a, b in zip(forward, backward)]
-        pooled = ops.concatenate([last_token(forward[-1], given), last_token(backward[-1], given)],
-                                 axis=-1)
+        pooled = ops.concatenate(
+            [last_token(way[-1], input_mask) for way in (forward, backward)], axis=-1)
         return {"embedding_output": ops.concatenate([x, x], axis=-1), "layer_outputs": layers,
                 "sequence_output": layers[-1], "pooled_output": pooled,
                 "carried": {**after, **before}}

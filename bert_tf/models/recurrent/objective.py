@@ -67,9 +67,9 @@ class StepLM(TokenLosses):
         count = self.n_negative_samples_batch
         if seed is None or not 0 < count < self.config.vocab_size:
             return predict_tokens(x, table, bias, labels)
-        found = sampled_losses(ops.reshape(x, (-1, x.shape[-1])), table, bias,
-                               ops.reshape(labels, (-1,)), shares, count, seed)
-        return ops.reshape(found, (*ops.shape(labels), 2))
+        measured = sampled_losses(ops.reshape(x, (-1, x.shape[-1])), table, bias,
+                                  ops.reshape(labels, (-1,)), shares, count, seed)
+        return ops.reshape(measured, (*ops.shape(labels), 2))
 
 
 @register
@@ -114,10 +114,10 @@ class BidirectionalLM(StepLM):
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
                 ) -> dict[str, tuple[Tensor, Tensor]]:
-        found = super().measure(logits, labels, weights)
+        measures = super().measure(logits, labels, weights)
         for i, way in enumerate(("forward", "backward")):
-            found[f"{way}_loss"] = self.loss(logits[i], labels[i], weights[i])
-        return found
+            measures[f"{way}_loss"] = self.loss(logits[i], labels[i], weights[i])
+        return measures
 
 
 @register

@@ -98,8 +98,8 @@ class SequenceLstm(Network):
             after the last step, and `token_counts`, float32 [V].
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
-        given = inputs.get("input_mask")
-        mask = None if given is None else ops.cast(given, "bool")
+        input_mask = inputs.get("input_mask")
+        mask = None if input_mask is None else ops.cast(input_mask, "bool")
         x = embedded = self.embeddings(inputs["input_ids"], dropout_seed)
         layers, states, carried = [], {}, inputs.get("carried", {})
         if carried and "is_start" in inputs:
@@ -110,5 +110,5 @@ class SequenceLstm(Network):
             states[lstm.name] = ops.cast(ops.stop_gradient(state), "float32")
             layers.append(x)
         return {"embedding_output": embedded, "layer_outputs": layers, "sequence_output": x,
-                "pooled_output": last_token(x, given), "carried": states,
+                "pooled_output": last_token(x, input_mask), "carried": states,
                 "token_counts": ops.convert_to_tensor(self.embeddings.token_counts)}

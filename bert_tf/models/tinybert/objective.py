@@ -30,11 +30,11 @@ def layer_ratio(layers: int, teacher_layers: int) -> int:
 def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) -> Tensor:
     """Returns the summed squared differences of all pairs of tensors [B, ...] by example, float32
     [B], times `real`, float32 [B]."""
-    found: Tensor = 0.0
-    for mine, their in zip(ours, theirs):
-        square = ops.square(ops.cast(mine, "float32") - ops.cast(their, "float32"))
-        found += ops.sum(ops.reshape(square, (ops.shape(square)[0], -1)), axis=1)
-    return found * real
+    total: Tensor = 0.0
+    for own, other in zip(ours, theirs):
+        square = ops.square(ops.cast(own, "float32") - ops.cast(other, "float32"))
+        total += ops.sum(ops.reshape(square, (ops.shape(square)[0], -1)), axis=1)
+    return total * real
 
 
 def real_rows(batch: Batch) -> Tensor:
@@ -70,12 +70,12 @@ class AttentionTransfer(_LayerTransfer):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B]."""
-        ours, theirs = outputs["attention_scores"], batch[of_teacher("attention_scores")]
-        every = layer_ratio(len(ours), len(theirs))
-        check_heads(ours[0], theirs[0])
-        ours, theirs = ([ops.where(scores <= _MASKED, 0.0, scores) for scores in side]
-                        for side in (ours, theirs[every - 1::every]))
-        return mean_square(ours, theirs, real_rows(batch))
+        student, teacher = outputs["attention_scores"], batch[of_teacher("attention_scores")]
+        every = layer_ratio(len(student), len(teacher))
+        check_heads(student[0], teacher[0])
+        student, teacher = ([ops.where(scores <= _MASKED, 0.0, scores) for scores in side]
+                            for side in (student, teacher[every - 1::every]))
+        return mean_square(student, teacher, real_rows(batch))
 
     def size(self, length: Tensor) -> Tensor:
         return self.config.num_attention_heads * length * length
@@ -98,10 +98,10 @@ class HiddenTransfer(_LayerTransfer):
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 [B]."""
-        ours = [outputs[FIRST_STATE], *outputs["layer_outputs"]]
-        theirs = [batch[of_teacher(FIRST_STATE)], *batch[of_teacher("layer_outputs")]]
-        every = layer_ratio(len(ours) - 1, len(theirs) - 1)
-        return mean_square([self.fit_dense(x) for x in ours], theirs[::every], real_rows(batch))
+        student = [outputs[FIRST_STATE], *outputs["layer_outputs"]]
+        teacher = [batch[of_teacher(FIRST_STATE)], *batch[of_teacher("layer_outputs")]]
+        every = layer_ratio(len(student) - 1, len(teacher) - 1)
+        return mean_square([self.fit_dense(x) for x in student], teacher[::every], real_rows(batch))
 
     def size(self, length: Tensor) -> Tensor:
         return length * self.teacher_width

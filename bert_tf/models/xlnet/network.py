@@ -165,18 +165,18 @@ class XLNet(Network):
     def _distances(self, inputs, memory, seed):
         """float [C, R, H], with the opposite sign for rows that run backward."""
         config, length = self.config, ops.shape(inputs["input_ids"])[1]
-        found = ops.cast(distances(length, memory, config.clamp_len, config.hidden_size),
-                         self.compute_dtype)[None]
+        vectors = ops.cast(distances(length, memory, config.clamp_len, config.hidden_size),
+                           self.compute_dtype)[None]
         if inputs.get("is_backward") is not None:
             # The sine, the first half, is odd, and the cosine even.
             sign = ops.where(ops.arange(config.hidden_size) < (config.hidden_size + 1) // 2,
                              -1.0, 1.0)
             backward = ops.reshape(inputs["is_backward"], (-1, 1, 1)) > 0       # [B, 1, 1]
-            found = ops.where(backward, found * ops.cast(sign, found.dtype), found)
+            vectors = ops.where(backward, vectors * ops.cast(sign, vectors.dtype), vectors)
         if seed is not None and config.dropout:         # each row has a mask of its own
-            found = ops.broadcast_to(found, (ops.shape(inputs["input_ids"])[0],
-                                             *ops.shape(found)[1:]))
-        return dropout(found, config.dropout, seed)
+            vectors = ops.broadcast_to(vectors, (ops.shape(inputs["input_ids"])[0],
+                                                 *ops.shape(vectors)[1:]))
+        return dropout(vectors, config.dropout, seed)
 
 
 def _see(inputs, memory, attention_bias, is_causal):
@@ -261,14 +261,14 @@ def _biases(inputs, length, memory, is_causal):
     if hidden is None:
         return None, None
     other = ops.not_equal(place[:, None], place[None])[None]
-    found = [hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
-             for x in (ops.logical_and(hidden, other), hidden)]
+    biases = [hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
+              for x in (ops.logical_and(hidden, other), hidden)]
     used = _remembered(inputs) if memory else None
     if used is None:        # the memory is always seen
-        return found
+        return biases
     empty = ops.cast(ops.arange(memory), "float32")[None] < memory - used       # [B, M]
     past = hiding(ops.pad(empty, [(0, 0), (0, length)]))[:, None, None]         # [B, 1, 1, K]
-    return [bias + past for bias in found]
+    return [bias + past for bias in biases]
 
 
 @register

@@ -48,8 +48,8 @@ class StreamLM(TokenLosses, PermutationLM):
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
                 begins: Tensor | None = None) -> dict[str, Any]:
-        found = super().measure(logits, labels, weights)
-        return {**found, "total_loss": found["loss"][0], "words": ops.sum(begins * weights)}
+        measures = super().measure(logits, labels, weights)
+        return {**measures, "total_loss": measures["loss"][0], "words": ops.sum(begins * weights)}
 
     def summarize(self, tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Returns `word_perplexity`, where there is a word."""
