@@ -356,6 +356,6 @@ def test_a_guest_of_several_test_files_is_one(monkeypatch):
     splits = [split for split in task.splits if split.startswith("test")]
     files = RunSplits({split: Source(task, split, "") for split in splits}, [], splits)
     monkeypatch.setattr(mixture, "_find", lambda *given: files)
-    host = Member(TASKS["xnli"], None, {}, wanted, None, FineTuneSettings(output_dir=""))
+    host = Member(TASKS["xnli"], None, {}, files, None, FineTuneSettings(output_dir=""))
     guest, = mixture.find_guests(None, ModelFlags(do_predict=True), [host])
     assert guest.name == task.name and guest.predicted_splits == splits and len(splits) > 1
