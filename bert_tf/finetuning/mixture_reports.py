@@ -36,7 +36,7 @@ def write_scores(run, scores: dict[str, float]) -> None:
 
 
 def _write_curves(run):
-    """Writes a line an epoch with the headline of each task; returns the best epoch of each."""
+    """Writes a line per epoch with the headline of each task; returns the best epoch of each."""
     columns = {"average": "average", **{m.name: m.headline for m in run.members}}
     lines = training.read_metrics(run.settings.output_dir, "eval")
     with write_aside(os.path.join(run.settings.output_dir, "dev_curves.tsv")) as file:

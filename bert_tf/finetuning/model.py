@@ -76,7 +76,9 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     begun_task = SavedTask.read(run) if run else None
     model.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
     model.config, model.saved = config, saved
-    has_begun = run and _began_with(model.path, output_dir)
+    beginning = model.path and absolute(model.path)
+    has_begun = run and any(trial["init_checkpoint"] == beginning
+                            for trial in training.trials.descriptions(output_dir))
     _settle_tokens(model, flags, run, begun_task if has_begun else None)
     return model
 
@@ -87,13 +89,6 @@ def _check_overwrites(output_dir, task_dir):
     if exists(model) and not exists(os.path.join(task_dir, TASK_FILE)):
         raise InputError(f"--output_dir: {model} is not a fine-tuned model, and it would be "
                          "overwritten; name another folder.")
-
-
-def _began_with(path, output_dir):
-    """Returns whether a trial in an output folder began with the model at `path` ("": random)."""
-    path = path and absolute(path)
-    return any(trial["init_checkpoint"] == path
-               for trial in training.trials.descriptions(output_dir))
 
 
 def _settle_tokens(model, flags, run, begun):
@@ -295,7 +290,7 @@ def class_weights(flag: list, task: Task) -> str | list[float] | None:
     """
     has_classes = bool(task.labels) and task.kind.labels_are_classes
     if not flag or flag == [BALANCED] and has_classes:
-        return flag[0] if flag else None
+        return next(iter(flag), None)
     if not has_classes:
         raise InputError(f"--class_weights is for labels, and the task {task.name} has none; leave "
                          "the flag out.")

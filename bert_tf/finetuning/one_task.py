@@ -164,7 +164,8 @@ def _as_named(task, model):
     if not task.labels:
         return task.kind.with_labels(task, known)
     for names in (task.labels, task.label_names):
-        order = _places(known, names)
+        places = {_plain(name): place for place, name in enumerate(names)}
+        order = [places.get(_plain(label), -1) for label in known]
         if sorted(order) != list(range(len(names))):
             continue
         if order != sorted(order) and "f1" in task.metrics:
@@ -178,12 +179,6 @@ def _as_named(task, model):
         return task
     raise InputError(f"{model.path} knows the labels {', '.join(known)}, but {task.name} has "
                      f"{', '.join(task.labels)}; name another --init_checkpoint.")
-
-
-def _places(labels, names):
-    """The place of each label among names; -1 of a label that is not among them."""
-    places = {_plain(name): place for place, name in enumerate(names)}
-    return [places.get(_plain(label), -1) for label in labels]
 
 
 def _plain(label):

@@ -127,15 +127,11 @@ class FineTuneRun:
             if any(member.predicted_splits for member in everyone):
                 self._answer(everyone, self.predict(path), path)
             if self.flags.do_train and self.is_chief:
-                self._write_card()
-
-    def _write_card(self):
-        """Writes the model's card, without code that uses a head which is not trained."""
-        folder = self.settings.output_dir
-        write_card(folder, self.tuning.init_checkpoint, note=self.note,
-                   snippet="" if self.note else None)
-        if self.note:
-            print(f"{folder}: {self.note}", flush=True)
+                folder = self.settings.output_dir
+                write_card(folder, self.tuning.init_checkpoint, note=self.note,
+                           snippet="" if self.note else None)       # no code for such a head
+                if self.note:
+                    print(f"{folder}: {self.note}", flush=True)
 
     def predict(self, path: str) -> Callable:
         """The function of examples that predicts with the model at `path`."""

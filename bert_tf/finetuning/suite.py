@@ -180,7 +180,8 @@ class SuiteRun:
 
     def chosen(self, task: str) -> Cell | None:
         """The best cell of the point with the best median on the development set, without cells
-        that diverged; of equal ones the first. None while cells are missing, or if all diverged.
+        that diverged; of equal ones the first. None while cells are missing, if all diverged, and
+        for "".
         """
         points = self.cells_of(task)
         if not all(self.result(cell) for cells in points.values() for cell in cells):
@@ -202,7 +203,7 @@ class SuiteRun:
 
     def _work(self, cell):
         """Does a cell; False if another process works on it, or its first model is missing."""
-        chosen = self.chosen(cell.begins_with) if cell.begins_with else None
+        chosen = self.chosen(cell.begins_with)
         if cell.begins_with and not chosen:
             return False
         if chosen:
@@ -248,12 +249,14 @@ class SuiteRun:
         """The settings that the result of a cell depends on."""
         own = {name: value for name, value in cell.settings.items()
                if name not in ("data_dir", "records_dir", "num_workers")}
-        own |= {"task": cell.row.task} if "task" in own else {}
-        if chosen := self.chosen(cell.begins_with) if cell.begins_with else None:
+        if "task" in own:
+            own["task"] = cell.row.task
+        if chosen := self.chosen(cell.begins_with):
             return {**own, "begins_with": cell.begins_with, "chosen": [chosen.point, chosen.seed]}
-        model = {name: absolute(value) if isinstance(value, str) and value else value
-                 for name, value in self.model.items()}
-        return {**own, **({} if cell.point == MAJORITY else model)}
+        if cell.point == MAJORITY:
+            return own
+        return own | {name: absolute(value) if isinstance(value, str) and value else value
+                      for name, value in self.model.items()}
 
     def _drop_models(self, cell):
         """Removes models that no choice can take: of each point the best is kept, and of a finished
@@ -261,7 +264,7 @@ class SuiteRun:
         chosen = self.chosen(cell.row.task)
         for cells in self.cells_of(cell.row.task).values():
             done = [other for other in cells if self.result(other)]
-            best = chosen or (max(done, key=self.headline) if done else None)
+            best = chosen or max(done, key=self.headline, default=None)
             for other in done:
                 _remove(resume.checkpoints(other.folder))
                 if other != best and other.trains:

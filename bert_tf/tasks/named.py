@@ -163,7 +163,7 @@ TASKS = {task.name: task for task in (
               split: (f"{split}.tsv",) for split in (
                   "train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched")}),
     _glue("qnli", ("question", "sentence"), _ENTAILMENT, (104743, 5463, 5463), ("QNLI.tsv",)),
-    # QNLI's first version, two lines a question, to be ranked; sizes count pairs.
+    # QNLI's first version, two lines per question, to be ranked; sizes count pairs.
     _glue("qnnli", ("question", "sentence"), _ENTAILMENT, (54218, 2866, 2870), ("QNLI.tsv",),
           kind="ranking", metrics=KINDS["ranking"].own_metrics, folder_of="qnli"),
     _glue("rte", _SENTENCES, _ENTAILMENT, (2490, 277, 3000), ("RTE.tsv",)),

@@ -56,8 +56,9 @@ class WordPassages:
             first = self._word_tokens[word + question.first_word]
             last = self._word_tokens[word + question.last_word + 1] - 1
             tokens = self.ids[first:last + 1].tolist()
-            for part in variants:
-                place = _find(tokens, part.tolist())
+            for part in map(np.ndarray.tolist, variants):
+                starts = range(len(tokens) - len(part) + 1) if part else ()
+                place = next((s for s in starts if tokens[s:s + len(part)] == part), None)
                 if place is not None:
                     first, last = first + place, first + place + len(part) - 1
                     break
@@ -173,12 +174,6 @@ class PiecePassages:
             return context[start:end + 1].strip()
 
         return text
-
-
-def _find(tokens, part):
-    """Returns the place where `part` first occurs in `tokens`; None if it does not, or is empty."""
-    starts = range(len(tokens) - len(part) + 1) if part else ()
-    return next((s for s in starts if tokens[s:s + len(part)] == part), None)
 
 
 # The class that reads passages, by --squad_style; "transformers" is of models that it wrote.

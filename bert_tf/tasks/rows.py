@@ -238,8 +238,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
     A line whose word is -DOCSTART- begins a document, not a sentence. A line before a sentence
-    that begins with # and has not as many columns or tabs as the words, or is "# name = value", is
-    a comment. The columns of `layout` are numbers, -1 the last.
+    that begins with # is a comment if it is "# name = value", or has another number of columns or
+    tabs than the words. The columns of `layout` are numbers, -1 the last.
 
     Raises:
         InputError: a line's number of columns differs from that of most words, tags and words have

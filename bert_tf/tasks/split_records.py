@@ -165,7 +165,7 @@ class SplitRecords:
 
     Attributes:
         name: the split's.
-        shard_examples: number of examples a shard.
+        shard_examples: number of examples per shard.
         features: the records' `Feature`s.
     """
 
@@ -197,7 +197,7 @@ class SplitRecords:
         """Writes `split`.tfrecord and its manifest, unless they exist.
 
         Args:
-            num_workers: processes, 0 for one a core; the records do not depend on it.
+            num_workers: processes, 0 for one per core; the records do not depend on it.
             may_replace: whether other records of the same name may be removed; otherwise they are
                 an error.
             runner: see `make_shards`.

@@ -29,7 +29,7 @@ class SquadRecords:
         is_training: whether the records have answers to learn. Otherwise there is a record for
             every span of every question, in the file's order.
         version_2_with_negative: whether questions may have no answer.
-        piece_questions: least number of questions a shard, except the last.
+        piece_questions: least number of questions per shard, except the last.
         features: the records' `Feature`s.
     """
 
@@ -73,7 +73,9 @@ class SquadRecords:
             path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
                    "output_file": [os.path.basename(self.output_file)], "pieces": counts,
                    **self.further_fingerprint()},
-            self._numbered_pieces(counts), self._write_piece, num_workers,
+            ((len(counts), first_id, piece) for first_id, piece in zip(
+                (FIRST_UNIQUE_ID + np.cumsum([0, *counts])).tolist(), self._pieces())),
+            self._write_piece, num_workers,
             functools.partial(self._describe, settings, size), may_replace)
 
     def report(self, record: dict, was_there: bool) -> None:
@@ -93,12 +95,6 @@ class SquadRecords:
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,
                            self.piece_questions, squad_style=self.options.squad_style)
-
-    def _numbered_pieces(self, counts):
-        """Yields (number of pieces, first unique id, paragraphs)."""
-        first_ids = FIRST_UNIQUE_ID + np.cumsum([0, *counts])
-        for first_id, piece in zip(first_ids.tolist(), self._pieces()):
-            yield len(counts), first_id, piece
 
     def _write_piece(self, index, numbered_piece):
         """Writes one shard; returns its entry, counts and notes for the manifest."""

@@ -15,6 +15,7 @@ from bert_tf.tasks.rows import read_lines
 
 PLACEHOLDER = "@placeholder"
 _BLANKS = re.compile("[ \t\n\f\r]+")
+_SENTENCE_MARKS = re.compile(r"<br>|<b>Sent \d+: </b>")     # in passages of MultiRC
 _WORD = re.compile(r"\S+")
 
 
@@ -77,11 +78,6 @@ def _reader(form, read):
                 raise InputError(f"{path}, line {number} is not an example of this SuperGLUE task "
                                  f"({type(error).__name__}: {error}); correct it.") from error
     return read_file
-
-
-def _plain(text):
-    """Removes the marks of sentences from a passage of MultiRC."""
-    return _BLANKS.sub(" ", re.sub(r"<br>|<b>Sent \d+: </b>", " ", text)).strip()
 
 
 def _joined(text):
@@ -186,7 +182,7 @@ def _find_span(text, index, span):
 
 def _multirc_rows(path):
     for group, (line, question) in enumerate(read_questions(path)):
-        text = _plain(question.text)
+        text = _BLANKS.sub(" ", _SENTENCE_MARKS.sub(" ", question.text)).strip()
         for _, answer, label in question.answers:
             yield line, [text, f"{question.question} {answer}"], label, group
 

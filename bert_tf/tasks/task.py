@@ -34,12 +34,11 @@ class Split:
             choice the second is the common beginning of all choices.
         label: the column of the label, or None.
         choices: the columns of a multiple choice; "ending*" means all columns that begin so.
-        format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
-            a blank line between sentences; "conllu"; "annotations", words or texts of annotation
-            tools; "tfds", of tensorflow_datasets; "library", rows of a library;
-            "squad"; "race", a folder of files of one article
-            each; "folders", a folder with a folder of .txt files for each label, each file an
-            example; those of `bert_tf.tasks.super_glue`.
+        format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", one word per
+            line and a blank line between sentences; "conllu"; "annotations", words or texts of
+            annotation tools; "tfds", of tensorflow_datasets; "library", rows of a library; "squad";
+            "race", a folder of files of one article each; "folders", a folder with a folder of .txt
+            files for each label, each file an example; those of `bert_tf.tasks.super_glue`.
         header: whether the first line names the columns.
         size: the official number of examples, or None.
         submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.

@@ -149,7 +149,7 @@ class T5Config(Sizes):
     num_attention_heads = property(lambda self: self.num_heads)
     head_size = property(lambda self: self.d_kv)
     layer_norm_eps = property(lambda self: self.layer_norm_epsilon)
-    # Of heads on top, which T5 has not.
+    # Of heads on top, which T5 does not have.
     initializer_range: ClassVar = 0.02
     hidden_act: ClassVar = "relu"
 

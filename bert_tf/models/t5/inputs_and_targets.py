@@ -60,7 +60,7 @@ class Runs:
 
 
 class MapSeeds:
-    """The seeds that each step takes for its elements, a pair of data sets a step, as
+    """The seeds that each step takes for its elements, a pair of data sets per step, as
     `seqio.map_seed_manager(seed)` has them."""
 
     def __init__(self, seed: int) -> None:
@@ -78,12 +78,6 @@ def _random_pieces(documents, most, seeds):
     drawn = stateless_random.split(seeds, 2)[:, 1]
     places = most * stateless_random.uniform_int(drawn, 1, 0, pieces)[:, 0]
     return [document[place:place + most] for document, place in zip(documents, places)]
-
-
-def _concatenate(documents, count):
-    """Every `count` documents as one; id 0 is lost, as in the original."""
-    return [joined[joined != 0] for start in range(0, len(documents), count)
-            for joined in [np.concatenate(documents[start:start + count])]]
 
 
 def _cut(documents, length):
@@ -110,8 +104,10 @@ def cut(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_length:
         documents = [np.append(document, eos_id) for document in documents]
     if objective.length == "stream":
         return _cut([np.concatenate(documents)] if documents else [], targets_length - 1)
-    if objective.concatenated:
-        documents = _concatenate(documents, objective.concatenated)
+    if count := objective.concatenated:
+        joined = [np.concatenate(documents[start:start + count])
+                  for start in range(0, len(documents), count)]
+        documents = [document[document != 0] for document in joined]    # as in the original
     documents = [document for document in documents if len(document)]
     drawn = seeds.take(len(documents))
     return _cut(documents, {

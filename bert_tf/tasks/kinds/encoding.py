@@ -20,7 +20,7 @@ def label_id(label: str, ids: dict, where: str) -> int:
 
 def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,
                    max_qa_length: int, carry_choices: bool) -> tuple[dict, np.ndarray]:
-    """Encodes a context and a choice a sequence, and shortens the context alone (zihangdai/xlnet
+    """Encodes a context and a choice per sequence, and shortens the context alone (zihangdai/xlnet
     run_race.py, convert_single_example).
 
     Args:

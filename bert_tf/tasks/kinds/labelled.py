@@ -113,7 +113,7 @@ class LabelledKind(Kind):
             examples: `Example`s with equally many choices.
 
         Returns:
-            arrays named as in `features`, a row an example; and a number.
+            arrays named as in `features`, a row per example; and a number.
         """
         if windows.way_of(options) == TRUNCATE:
             features, is_cut = self._encode_sequences(examples, tokenizer, max_seq_length,
@@ -365,7 +365,7 @@ class SplitPredictions:
     def write(self, folder: str, answers: dict, predicted, is_test: bool) -> list[str]:
         """Writes the files of predictions; returns their paths.
 
-        `SPLIT_predictions.jsonl` has a JSON object a line: `index`, from 0, and `Kind.describe`.
+        `SPLIT_predictions.jsonl` has a JSON object per line: `index`, from 0, and `Kind.describe`.
         """
         path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
         described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers)

@@ -31,7 +31,7 @@ class WordInContext(Classification):
         return [[("".join(e.texts[:3]), "".join(e.texts[3:]))] for e in examples]
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        """Makes a row an example: `span_starts` and `span_ends` [N, 2] are the first and the last
+        """Makes a row per example: `span_starts` and `span_ends` [N, 2] are the first and the last
         token of both parts. An example counts as cut if a text lost tokens; a part that was lost is
         the last token that was kept."""
         layout, tokens = tokenizer.vocabulary.layout, []

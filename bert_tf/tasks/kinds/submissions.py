@@ -10,7 +10,7 @@ from bert_tf.files import write_aside
 
 
 def write_probabilities(folder: str, source, answers: dict) -> list[str]:
-    """Writes `test_results.tsv` of google-research/bert run_classifier.py, a line an example with
+    """Writes `test_results.tsv` of google-research/bert run_classifier.py, a line per example with
     its probabilities [N, L] between tabs, or nothing where a model gives no probabilities."""
     if "probabilities" not in answers:
         return []
@@ -31,7 +31,7 @@ def write_whole(folder: str, source, predicted) -> list[str]:
 
 def write_submission(folder: str, task, split: str, predictions) -> str:
     """Writes a test split's predictions under their official name, as the servers read them, and
-    returns the path: index<TAB>prediction (gluebenchmark.com/faq), or a JSON object a line with
+    returns the path: index<TAB>prediction (gluebenchmark.com/faq), or a JSON object per line with
     `idx` and `label` (super.gluebenchmark.com/faq).
 
     Args:

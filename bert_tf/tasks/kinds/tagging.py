@@ -111,7 +111,7 @@ class Tagging(LabelledKind):
         return "feature_tagging", {**arguments, "layers": options["feature_layers"], **sizes}
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        """Makes a row a window. Read row by row, the positions whose `label_weights` is 1 are the
+        """Makes a row per window. Read row by row, the positions whose `label_weights` is 1 are the
         first tokens of the sentences' words in order. Nothing is cut."""
         words = [word for example in examples for word in example.texts]
         tokens, pieces = tokenizer.encode_words(words)
