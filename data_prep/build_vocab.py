@@ -164,8 +164,7 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
 
 
 def alphabet(words: Mapping[str, int], limit: int) -> tuple[list[str], list[str]]:
-    """Returns the `limit` most frequent characters of `words`, and the characters that
-    continue a word."""
+    """The `limit` most frequent characters of `words`, and those that continue a word."""
     counts: collections.Counter = collections.Counter()
     inside: set[str] = set()
     for word, count in words.items():

@@ -67,8 +67,8 @@ def read_words(job, tokenizer):
 
 
 def extend(vocabulary, words, fill_unused):
-    """Returns the tokens of `vocabulary` with the words that it lacks; `fill_unused` takes
-    [unused...] slots first."""
+    """The tokens of `vocabulary` with the words that it lacks, first in [unused...] slots if
+    `fill_unused`."""
     new = [word for word in words if word not in vocabulary.ids]
     unused = fill_unused * sum(map(is_unused, vocabulary.tokens))
     first, rest = iter(new[:unused]), new[unused:]

@@ -191,7 +191,7 @@ def _segments(recipe, job):
 
 
 def _corruption(recipe, job, masks):
-    corruption = {**(changed(masks) if masks else {})}
+    corruption = dict(changed(masks)) if masks else {}
     masking_of_recipe = masking.find(recipe.corruption)
     if job.do_whole_word_mask is not None:
         corruption["units"] = "words" if job.do_whole_word_mask else "subwords"
@@ -251,8 +251,7 @@ def _of_negatives(segments):
 
 
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The defaults of a recipe's flags, and of some that it does not have, see
-    `flags.CommandLine`."""
+    """The defaults of flags, of the recipe's and of some others, see `flags.CommandLine`."""
     recipe = recipes.find(given.get("recipe", "bert"))
     known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
     if known["mask_by"] == "coin" and recipe.corruption.masking == "bert":
@@ -261,13 +260,14 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
                                                             known["masked_lm_prob"])
     if given.get("task") in recipe.tasks:
         recipe = recipe.of_task(given["task"])
-    return f"--recipe={recipe.name} ({recipe.source})", {
-        **({"max_predictions_per_seq": most} if most else {}),
-        # Their sequences are not drawn, nor masked: other copies would be equal.
-        **({"dupe_factor": 1} if recipe.token_labels else {}),
+    defaults = {
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         "mask_shares": list(map(str, recipe.corruption.shares)),
         "do_whole_word_mask": recipe.corruption.units == "words",
-        **_of_negatives(recipe.segments),
-        **recipe.defaults}
+        **_of_negatives(recipe.segments)}
+    if most:
+        defaults["max_predictions_per_seq"] = most
+    if recipe.token_labels:     # sequences are not drawn, nor masked: copies would be equal
+        defaults["dupe_factor"] = 1
+    return f"--recipe={recipe.name} ({recipe.source})", {**defaults, **recipe.defaults}

@@ -47,8 +47,8 @@ class RecordJob(PlacedWork):
 
     @classmethod
     def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
-        """Sets what flags leave to the input files, and their order; returns the recipe of the
-        records."""
+        """Sets what flags leave to the input files, and their order; returns the records'
+        recipe."""
         return recipe
 
     def __post_init__(self):

@@ -91,7 +91,6 @@ class TextJob(RecordJob):
         read = places.read_piece(piece)
         checksum = google_crc32c.value(read)
         lines = corpus.decode(places.without_marks(piece, read), paths)
-        del read
         text = None
         if self.job.input_format == "columns":
             tags = needs_tags(self.recipe)
@@ -105,7 +104,6 @@ class TextJob(RecordJob):
         counts, sample = statistics.count_text(
             lines, documents, vocabulary, self.recipe.segments.pairing == "doc_blocks",
             self.recipe.corruption.units)
-        del lines
         instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
         counts.update(more)
         try:

@@ -73,8 +73,7 @@ def _shards(patterns):
 
 
 def _others(paths, known, patterns):
-    """Returns the files of the folders among `patterns` that are not `known` and hold no records by
-    their names."""
+    """The files of the folders among `patterns` that are not `known` and not named as records."""
     folders = tuple(pattern.rstrip("/") + "/" for pattern in patterns if is_folder(pattern))
     return [path for path in paths if path not in {*known, *patterns}
             and path.startswith(folders) and not _RECORDS.search(os.path.basename(path))]

@@ -53,10 +53,10 @@ def _stream_problems(f, record):
     ids, reuse = f["input"], options["reuse_len"]
     # The last place of segments 0 and 1 is a separator's.
     is_last = np.pad(change != 0, ((0, 0), (0, 1)))
-    problems["the segments do not end with <sep>, <sep> and <cls>."] = (
-        (ids[is_last].reshape(-1, 2) != vocabulary["sep_id"]).any(1)
-        if (is_last.sum(1) == 2).all() else np.zeros(len(ids), bool)) | (
-            ids[:, -1] != vocabulary["cls_id"])
+    wrong = ids[:, -1] != vocabulary["cls_id"]
+    if (is_last.sum(1) == 2).all():
+        wrong |= (ids[is_last].reshape(-1, 2) != vocabulary["sep_id"]).any(1)
+    problems["the segments do not end with <sep>, <sep> and <cls>."] = wrong
     # Each target is the next token but at the ends of the three parts, and behind them.
     follows = np.ones_like(is_last)
     follows[:, [reuse - 1, -2, -1]] = False

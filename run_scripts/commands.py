@@ -69,8 +69,7 @@ VARIANTS = {
 
 
 def programs(command: str) -> dict[str, str]:
-    """Returns {name: module} of the programs of a command that is several; {} if they are not
-    there.
+    """{name: module} of the programs of a command that is several; {} if they are not there.
 
     A package's programs are its files with a function `main`.
     """

@@ -131,8 +131,7 @@ def _are_words(path, labels):
 
 
 def _table_of(path, saved):
-    """The form of a table whose first line names the columns that the model was trained on, or
-    ""."""
+    """The form of a table whose first line names the model's columns, or ""."""
     known = known_columns(saved)
     names = [str(name) for key in ("texts", "choices") for name in known.get(key, ())]
     line = forms.head(path).decode("utf-8", "replace").partition("\n")[0].rstrip("\r")
@@ -174,8 +173,7 @@ def read_words(path: str, form: str, saved, text_column: str, omissions: Omissio
 
 
 def read_texts(path: str) -> Iterator[Row]:
-    """Yields the lines of a text, each an example of one text or of several with " ||| " between
-    them."""
+    """Yields the lines of a text, each an example of one text or of several between " ||| "."""
     return text_rows(read_lines(path))
 
 
@@ -300,8 +298,7 @@ class _Cells:
 
 
 def _flat(prediction):
-    """Returns a prediction without dicts in it: {"probabilities": {"a": 1}} is
-    {"probabilities_a": 1}."""
+    """A prediction without dicts in it: {"probabilities": {"a": 1}} is {"probabilities_a": 1}."""
     return {f"{name}_{key}" if key is not None else name: part
             for name, value in prediction.items()
             for key, part in (value.items() if isinstance(value, dict) else [(None, value)])}

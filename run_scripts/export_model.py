@@ -154,8 +154,7 @@ class ExportFlags:
 
 
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:
-    """Returns the flags, completed from the files of the model, a `bert_tf.opening.Model`, else
-    with defaults."""
+    """The flags, completed from the files of a `bert_tf.opening.Model`, else with defaults."""
     most = _DEFAULTS["max_seq_length"]
     longest = getattr(model.config, "max_position_embeddings", None) or most
     known = {"task": "encoder", **_DEFAULTS, "max_seq_length": min(most, longest)}

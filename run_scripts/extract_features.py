@@ -160,8 +160,8 @@ class Throughput:
 
 
 def split(rows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Yields (start, end) of runs of texts that have at most `most` rows together, or of one text.
-    `rows` is int [N]."""
+    """Yields (start, end) of runs of texts of at most `most` rows, or of one text; `rows`: int
+    [N]."""
     ends = np.cumsum(rows)
     start = 0
     while start < len(rows):

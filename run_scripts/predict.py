@@ -113,8 +113,7 @@ def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: 
 
 
 def main(job: PredictFlags) -> None:
-    """Checks the model's folder and the first examples, opens the model, then predicts piece by
-    piece."""
+    """Checks the folder and the first examples, opens the model, and predicts piece by piece."""
     job = dataclasses.replace(
         job, input_file=example_files.readable(job.input_file, job.input_format))
     example_files.check_files(job.input_file, job.output_file)

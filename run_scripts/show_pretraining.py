@@ -59,8 +59,7 @@ class ShowPretrainingFlags:
 
 
 def records_of(run: str) -> dict[str, list[str]]:
-    """Returns the records that a run was given, by flag: the files on its training and its
-    evaluation.
+    """The records that a run was given, by flag: the files on its training and its evaluation.
 
     Raises:
         InputError: the run did not keep its flags.

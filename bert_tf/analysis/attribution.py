@@ -16,8 +16,7 @@ from bert_tf.networks import first_state
 def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "jacobian",
                       by: str = "embeddings", projections: int | None = None,
                       progress: Callable[[], None] = lambda: None) -> np.ndarray:
-    """Returns the contributions in every layer: float32 [L, n, n], rows hidden and columns input
-    tokens.
+    """The contributions in every layer: float32 [L, n, n], rows hidden and columns input tokens.
 
     Args:
         features: integer [1, n] of one text without padding.

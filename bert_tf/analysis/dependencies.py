@@ -26,8 +26,7 @@ class Parsed(NamedTuple):
 
 
 class DependencyProbe:
-    """Finds the head of each word by a linear function of the attention between two words, both
-    ways.
+    """Finds the head of each word by a linear function of both words' attention to each other.
 
     Word j's head is i with the probability exp(s_ij) / (exp(s_1j) + ... + exp(s_wj)), where s_ij is
     the sum over all heads of a weight times the attention from j to i, and another weight times

@@ -56,8 +56,7 @@ def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ..
 
 def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str
                  ) -> Iterator[Reading]:
-    """Yields the `Reading` of each pair of a source and a target, with attention of T5's decoder,
-    without dropout.
+    """Yields the `Reading` of each pair of source and target, with T5's decoder's attention.
 
     Batches have `encoder_input_tokens`, integer [B, S], and `decoder_input_tokens` [B, T], which
     begin with 0; both are padded with 0. With `maps` "decoder", target tokens attend to the target

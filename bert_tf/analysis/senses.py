@@ -31,9 +31,8 @@ class Neighbours:
         return self.counts[lemma].most_common(1)[0][0] if lemma in self.counts else None
 
     def predict(self, lemma: str, vectors: np.ndarray, count: int) -> list[str]:
-        """Returns the sense that most of the `count` nearest neighbours have, by the cosine with
-        `vectors`, float [n, H]; the nearest decides between equally frequent senses. `lemma` has
-        instances."""
+        """The sense that most of the `count` nearest neighbours have, by the cosine with `vectors`,
+        float [n, H]; the nearest decides between equally frequent senses. `lemma` has instances."""
         from sklearn.neighbors import NearestNeighbors
         senses = self._senses[lemma]
         neighbours = NearestNeighbors(n_neighbors=min(count, len(senses)), metric="cosine").fit(

@@ -13,8 +13,7 @@ from bert_tf.analysis.links import LinkHeads
 
 def probe_layers(train: Sequence[Sequence[np.ndarray]], train_tags: Sequence[Sequence[str]],
                  held_out: Sequence[Sequence[np.ndarray]]) -> list[list[list[str]]]:
-    """Predicts tags with a linear probe of each layer: for each layer, the tags of each held-out
-    sentence.
+    """Predicts tags with a linear probe: for each layer, the tags of each held-out sentence.
 
     A probe is the affine map with the least squared error to one number a tag; the largest number
     decides. It reads the vector of a word's first sub-word. `train` and `held_out` have, for each

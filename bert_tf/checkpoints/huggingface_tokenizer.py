@@ -66,9 +66,9 @@ def _entry(content, **more):
 
 
 def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> dict[str, Any]:
-    """Returns the values of `tokenizer_config.json`. `has_segments`: some classes of transformers
-    omit segments, and others give them to models without any. `length` is of the longest sequence;
-    None: any."""
+    """The values of `tokenizer_config.json`. `has_segments`: some classes of transformers omit
+    segments, and others give them to models without any. `length` is of the longest sequence; None:
+    any."""
     described = tokenizer.library_settings()
     described.pop("join_quotes", None)      # transformers joins them, and so does who reads this
     if tokenizer.name != "tokenizer_json":      # whose own settings are whole

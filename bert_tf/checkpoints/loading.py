@@ -169,8 +169,7 @@ def _translate_for(source, config):
 
 
 def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
-    """Loads a checkpoint into an encoder or a Learner, and returns an `Account` of every tensor and
-    variable to print.
+    """Loads a checkpoint into an encoder or a Learner; returns an `Account` of what was read.
 
     Where the file has them, the pooler and the heads of the model's objectives are loaded too, and
     the generator of an `Electra`; if absent, these keep their initial values.

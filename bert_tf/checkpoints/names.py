@@ -102,8 +102,8 @@ def _written_out(weights):
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
            ) -> dict[str, str]:
-    """The shapes, in letters, of all weights that a network and its heads may have, by names with
-    "{i}" for the number of a layer. `named`: the rows in `heads.HEADS` of heads with names of their
+    """The shapes, in letters, of all weights that a network and its heads have, by names with "{i}"
+    for the number of a layer. `named`: the rows in `heads.HEADS` of heads with names of their
     own."""
     by_name = {
         **dict(_written_out(config.weights())),

@@ -149,8 +149,7 @@ def tensors(prefix: str) -> dict[str, Tensor]:
 
 
 def find(path: str) -> str | None:
-    """Returns the prefix of a TensorFlow checkpoint at a folder, a prefix or an index file, or
-    None.
+    """The prefix of a TensorFlow checkpoint at a folder, a prefix or an index file, or None.
 
     In a folder the only index file counts, not the file `checkpoint`, which often names another
     machine's path. Several index files are an error.

@@ -137,9 +137,9 @@ def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def steps_of(percents: Sequence[float], sizes: Sequence[int], at_least: int = 0) -> list[int]:
-    """Returns how many parts are gone after each step, in increasing order, for shares of all parts
-    in per cent. `sizes` has the parts of each layer, of which `at_least` stay; the last step leaves
-    no others."""
+    """How many parts are gone after each step, in increasing order, for shares of all parts in per
+    cent. `sizes` has the parts of each layer, of which `at_least` stay; the last step leaves no
+    others."""
     total, most = sum(sizes), sum(max(size - at_least, 0) for size in sizes)
     steps = []
     for percent in sorted(percents):

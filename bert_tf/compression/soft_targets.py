@@ -98,8 +98,8 @@ class SoftTargets(AnswerObjective):
         return outputs["head_logits"][self.head]
 
     def targets(self, batch: Batch) -> tuple[Any, Any]:
-        """The teacher's logits [B, C], [B, S, C] or [B, 2, S], and weights [B], [B, S], [B, C] or
-        [B, 2]."""
+        """The teacher's logits [B, C], [B, S, C] or [B, 2, S]; weights [B], [B, S], [B, C], [B,
+        2]."""
         if self.reads[0] not in batch:
             return None, None
         logits = ops.cast(batch[self.reads[0]], "float32")

@@ -101,9 +101,8 @@ class Teacher:
         return answers
 
     def answer(self, task: Task, examples: list) -> dict[str, np.ndarray]:
-        """Returns its answers to examples, with a row for each labelled unit; see
-        `LabelledKind.units`. Scores are in the order of the task's labels. Sentences of a document
-        must be together."""
+        """Its answers to examples, with a row for each labelled unit; see `LabelledKind.units`.
+        Scores are in the order of the task's labels. Sentences of a document must be together."""
         saved, kind = self.saved, self.saved.task.kind
         _, tokenizer, *_ = self._model
         features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)

@@ -41,8 +41,7 @@ class SensesFlags:
 
 def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: int, what: str
                ) -> tuple[list[Instance], np.ndarray]:
-    """Returns the instances that a sequence has room for, and their vectors, float [n, H]: means
-    over their sub-words."""
+    """The instances that a sequence has room for, and the means of their vectors, float [n, H]."""
     tokenizer, rows, places = opened.tokenizer, [], []
     layout = tokenizer.vocabulary.layout
     for words, instances in sentences:
@@ -71,8 +70,7 @@ def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: i
 
 
 def _nearest(known, instances, vectors, count):
-    """Returns the sense of each instance by its `count` nearest neighbours; None where `known`
-    lacks the lemma."""
+    """The sense of each instance by its `count` nearest neighbours; None of unknown lemmas."""
     by_lemma = collections.defaultdict(list)
     for place, one in enumerate(instances):
         by_lemma[one.lemma].append(place)

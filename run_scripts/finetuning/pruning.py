@@ -204,8 +204,7 @@ class Curve:
 
 
 def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFlags) -> None:
-    """Removes the parts that the last step of the last order switched off, writes the model, and
-    compares."""
+    """Removes the parts that the last step of the last order switched off; writes and compares."""
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = getattr(curve, "last", [])
     if not off:

@@ -200,8 +200,7 @@ class ScoredSplit:
         return self.examples.identity()
 
     def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:
-        """The features of all records with their labels, in order; the last batch may be
-        smaller."""
+        """The features of all records with their labels, in order; the last may be smaller."""
         for start in range(0, self.records, size):
             yield self.batch(np.arange(start, min(start + size, self.records)))
 
@@ -231,8 +230,7 @@ def contents_of(model_dir: str, split: ScoredSplit | TextSplit, flag: str = "mod
 
 
 def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
-    """Returns the files of weights of a model's folder; of a task of a model of several, the
-    model's.
+    """The files of weights of a model's folder; of a task of a model of several, the model's.
 
     Raises:
         InputError: there are none; it names `flag`.

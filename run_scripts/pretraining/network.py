@@ -22,8 +22,7 @@ def check_named(job: PretrainingFlags) -> None:
 
 
 def read_network(job: PretrainingFlags) -> Sizes:
-    """Returns the configuration of --bert_config_file, --model_size or --init_checkpoint, of the
-    recipe's network."""
+    """The configuration of --bert_config_file, --model_size or --init_checkpoint."""
     config: Sizes | None = None
     if job.bert_config_file:
         config = checkpoints.read_config_file(job.bert_config_file)

@@ -60,14 +60,14 @@ def of_task(batch: Mapping[str, np.ndarray], number: int,
                      WORD_WEIGHTS: features.get(WORD_WEIGHTS, none)}
     if shared.soft_labels:
         logits = np.zeros([rows, 0], np.float32)
-        found = {} if of_words else batch
-        features |= {_TAUGHT[0]: _padded(found.get(_TAUGHT[0], logits), shared.soft_labels),
-                     _TAUGHT[1]: found.get(_TAUGHT[1], ones)}
+        more = {} if of_words else batch
+        features |= {_TAUGHT[0]: _padded(more.get(_TAUGHT[0], logits), shared.soft_labels),
+                     _TAUGHT[1]: more.get(_TAUGHT[1], ones)}
     if shared.soft_tags:
         logits = np.zeros([rows, 0, length], np.float32)
-        found = batch if of_words else {}
-        features |= {WORD_LOGITS: _padded(found.get(_TAUGHT[0], logits), shared.soft_tags),
-                     IS_WORD_LABELLED: found.get(_TAUGHT[1], none[:, 0] + 1)[:, None]}
+        more = batch if of_words else {}
+        features |= {WORD_LOGITS: _padded(more.get(_TAUGHT[0], logits), shared.soft_tags),
+                     IS_WORD_LABELLED: more.get(_TAUGHT[1], none[:, 0] + 1)[:, None]}
     if shared.soft_labels or shared.soft_tags:
         features[IS_TAUGHT] = ones * is_taught
     return {**features, "label_ids": (0 * ones if of_words else labels).astype(np.float32),
@@ -171,7 +171,6 @@ class TaskBatches:
         """Returns the batches of each replica of one worker, to the end of the order; see
         `RecordSet.training_batches`. The step and the order take the place of `taken` and
         `global_batch`."""
-        del taken, global_batch
         local = replicas // workers
 
         def generate():
