@@ -193,8 +193,7 @@ ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
 
 
 def _as_pruned_heads(config: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Returns `pruned_heads` as sorted pairs (number of the attention, its heads); layers without
-    any are left out."""
+    """`pruned_heads` as sorted pairs (number of the attention, its heads), without empty ones."""
     given = config.pruned_heads
     attentions = {attention for attention, _ in config.layer_weights}
     found: dict[int, tuple[int, ...]] = {}

@@ -364,8 +364,7 @@ def check_weights(config):
 
 
 def letters(config: Any, name: str = "") -> dict[str, int | None]:
-    """The number for each letter of `checkpoints.names`; None where the configuration doesn't give
-    it.
+    """The number for each letter of `checkpoints.names`; None where the configuration has none.
 
     Args:
         name: of the weight whose shape is asked for; heads and units may be cut from its layer

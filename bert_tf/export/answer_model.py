@@ -88,9 +88,8 @@ class AnswerModel(TextModel):
                 "no_answer_score": tf.cast(none, tf.float32)}
 
     def _best(self, outputs, mask, offset, windows):
-        """Returns of each window's best answer the sum of its logits and the start's, float64 [M],
-        and its first and last token in the passage, int64 [M]. Without any the sum is the least
-        float64."""
+        """Of each window's best answer the sum of its logits and the start's, float64 [M], and its
+        first and last token in the passage, int64 [M]. Without any the sum is the least float64."""
         count = tf.minimum(self._n_best_size, tf.shape(mask)[1])
         (starts, first), (ends, last) = (
             _top(outputs[name], mask, count) for name in ("start_logits", "end_logits"))

@@ -104,8 +104,7 @@ def _check_regular(path):
 
 @contextlib.contextmanager
 def replace_aside(path):
-    """Gives the name of a local file to write; it becomes `path` only when the block ends without
-    error.
+    """The name of a local file to write; it becomes `path` when the block ends without error.
 
     The file is in a folder of its own, where libraries may write files next to it.
 
@@ -164,8 +163,7 @@ def open_log(path):
 
 @contextlib.contextmanager
 def folder_aside(path, marker=""):
-    """Gives the name of a local folder to fill; it becomes `path` only when the block ends without
-    error.
+    """The name of a local folder to fill; it becomes `path` when the block ends without error.
 
     Args:
         marker: end of the name of a file that marks the folder as whole for readers. A store can't
@@ -209,8 +207,7 @@ def folder_aside(path, marker=""):
 
 
 def is_unfinished(path: str | os.PathLike, marker: str) -> bool:
-    """Returns whether a store has files of a folder, but not yet the file that is sent last; see
-    `folder_aside`."""
+    """Whether a store has files of a folder, but not the one sent last; see `folder_aside`."""
     return bool(marker) and places.is_remote(path) and places.is_folder(path) and not any(
         _is_marker(name, marker) for name in places.list_folder(path))
 

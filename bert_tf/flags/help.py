@@ -49,8 +49,7 @@ def help_text(doc, line, is_full=False):
 
 
 def groups(config_classes):
-    """Returns {class: [(field, its type)]} of the classes that declare the options: each class,
-    then its bases."""
+    """{class: [(field, its type)]} of the classes that declare options, then of their bases."""
     titled = {}
     for config_class in config_classes:
         types, own = types_of(config_class), {config_class: []}

@@ -69,8 +69,7 @@ def option(default, help, *, choices=None, alias=None, rare=False, when=None, it
 
 
 def only(flag: str, *values: typing.Any) -> Callable[..., typing.Any]:
-    """Returns an `option` for fields that exist only with these values of another, or where that
-    one is given."""
+    """An `option` for fields that exist only with these values of another, or if it is given."""
     return functools.partial(option, when=When(flag, values))
 
 
@@ -136,8 +135,7 @@ def applicable(config_classes: Iterable[type], values: Mapping[str, typing.Any])
 
 
 def check(settings) -> None:
-    """Raises InputError for the first option whose value is refused, or that does not exist with
-    the values of others."""
+    """Raises InputError for the first option that is refused, or that others' values rule out."""
     values = {field.name: getattr(settings, field.name) for field in fields_of(settings)}
     existing = applicable([type(settings)], values)
     for field in fields_of(settings):

@@ -114,8 +114,7 @@ class FromConfig:
             super().summary(*args, **kwargs)  # type: ignore[misc]
 
     def initializer(self) -> keras.initializers.Initializer:
-        """A new (mostly truncated) normal initializer: one that is used twice gives equal weights
-        twice."""
+        """A new (mostly truncated) normal initializer: one used twice gives equal weights."""
         kind = (keras.initializers.TruncatedNormal if self.config.truncates_initializer
                 else keras.initializers.RandomNormal)
         return kind(stddev=self.config.initializer_range)

@@ -55,8 +55,7 @@ def shared_seed(seed: Tensor) -> Tensor:
 
 
 def _mixed(x):
-    """Returns integers that differ in half of their bits for any x that differ in one: the end of
-    MurmurHash3, uint32."""
+    """Integers, uint32, half of whose bits change with one bit of x: the end of MurmurHash3."""
     x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16))) * np.uint32(0x85EBCA6B)
     x = ops.bitwise_xor(x, ops.right_shift(x, np.uint32(13))) * np.uint32(0xC2B2AE35)
     return ops.bitwise_xor(x, ops.right_shift(x, np.uint32(16)))
@@ -105,8 +104,7 @@ def uniform(shape: Sequence, seed: Tensor) -> Tensor:
 
 def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype: Any
                         ) -> tuple[Tensor, Tensor]:
-    """Returns softmax(scores) over the last axis, and the same after `dropout`, both in `dtype` and
-    of the scores' shape.
+    """Softmax(scores) over the last axis, and the same after `dropout`, both in `dtype`.
 
     On JAX, both together keep one number per probability for the backward pass, in `dtype`:
     negative where the probability was dropped. JAX by itself keeps two, one of them in float32.
@@ -118,8 +116,7 @@ def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype:
 
 
 def lean_softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor, dtype: Any) -> Tensor:
-    """Returns dropout(softmax(scores)), with a gradient that needs less memory: see
-    `softmax_and_dropout`."""
+    """dropout(softmax(scores)), with a gradient in less memory: see `softmax_and_dropout`."""
     scale = 1 / (1 - rate)
 
     @ops.custom_gradient

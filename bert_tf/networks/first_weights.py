@@ -75,8 +75,7 @@ def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True
 
 
 def give_learner(learner: Any, seed: int) -> None:
-    """Gives the encoder of a `training.Learner`, and a generator, first weights that look at
-    neighbours.
+    """Gives a `training.Learner`'s encoder, and a generator, first weights that see neighbours.
 
     Raises:
         InputError: the network is not BERT's encoder; names the flag --first_weights.

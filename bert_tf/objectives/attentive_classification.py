@@ -80,8 +80,7 @@ class AttentiveClassification(LabelHead):
 
     @staticmethod
     def _attend(x, mask):
-        """Returns for each token the mean of `mask`'s tokens, weighted by their dot products with
-        it."""
+        """For each token the mean of `mask`'s tokens, weighted by their dot products with it."""
         scores = ops.cast(ops.matmul(x, ops.transpose(x, (0, 2, 1))), "float32")
         probs = ops.softmax(scores + padding_bias(mask)[:, 0])          # [B, S, S]
         return ops.matmul(ops.cast(probs, x.dtype), x)

@@ -245,8 +245,7 @@ class LinearHead(Objective):
         return labels, example_weights(batch, labels)
 
     def row_targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Returns float32 labels and weights [B, units], where an example has a label for each
-        unit."""
+        """Float32 labels and weights [B, units], where an example has a label for each unit."""
         labels = ops.cast(batch[self.reads[0]], "float32")
         labels = ops.reshape(labels, (-1, self.classifier.units))
         weights = ops.expand_dims(example_weights(batch, labels[:, 0]), axis=1)    # [B, 1]

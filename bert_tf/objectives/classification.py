@@ -58,8 +58,7 @@ class MultiLabel(LabelHead):
         return super().divergence(binary(logits), binary(other), weights, form)
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the weighted number of labels decided right at probability 0.5, and the sum of
-        the weights."""
+        """The weighted number of labels decided right at probability 0.5, and the weights' sum."""
         return ratio(ops.cast(ops.equal(logits > 0, labels > 0.5), weights.dtype), weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:

@@ -15,8 +15,7 @@ from bert_tf.objectives.base import Batch, Objective
 
 @register
 class HeadGates(Objective):
-    """The number of open gates of a layer, mean over layers. Owns the gates' variable `log_a`
-    [L, N].
+    """The number of open gates, mean over layers. Owns the gates' variable `log_a` [L, N].
 
     Shapes: B batch, L layers, N heads. Auxiliary: a saved model has no gates, see
     `training.GatedLearner`.
@@ -53,8 +52,7 @@ class HeadGates(Objective):
             log_a, noise, temperature=self.temperature, stretch=self.stretch))
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Zeros and ones, [B]: the penalty counts once a row, so that the parts of a batch add up
-        to it."""
+        """Zeros and ones, [B]: the penalty counts once a row, so that parts of a batch add up."""
         ones = ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
         return ops.zeros_like(ones), ones
 

@@ -21,8 +21,7 @@ _LEAST = 1e-8       # of a norm
 
 
 class _InternalTransfer(TaughtObjective):
-    """Compares each layer with the last of its teacher layers; the loss is the sum over layers of
-    means over examples.
+    """Compares each layer with the last of its teacher layers; losses add up over layers.
 
     Layer l begins to learn at step l * `phase_steps`. Progressive transfer compares the layer that
     began last, alone; `stacked` transfer, all layers that have begun. With 0 steps, and in

@@ -47,8 +47,7 @@ class Distillation:
         return bool(self.gold_weight) or any(term.objective == "SoftTargets" for term in self.terms)
 
     def with_phases(self, steps: int) -> "Distillation":
-        """This row with layers that begin to learn every so many steps, if it compares layers one
-        after the other."""
+        """This row with layers that begin to learn every so many steps, if it compares layers."""
         terms = list(self.terms)
         for number, term in enumerate(terms):
             if steps and "stacked" in term.options:
@@ -131,8 +130,7 @@ def find_distillation(name: str) -> Distillation:
 
 
 def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tuple[int, ...]:
-    """The layers of the teacher, from 0, with which a student's layers but the top one are
-    compared.
+    """The teacher's layers, from 0, with which a student's layers but the top one are compared.
 
     Args:
         choice: "skip", evenly over the teacher; "last", those below its top one; or their numbers

@@ -71,8 +71,7 @@ def conditionally(is_wanted, chosen: Callable, other: Callable, tensors: list) -
 
 
 def is_strategy_in_use() -> bool:
-    """Returns whether variables may have parts on several devices; on other backends than
-    TensorFlow always True."""
+    """Whether variables may have parts on several devices; always True beside TensorFlow."""
     return keras.config.backend() != "tensorflow" or tf.distribute.has_strategy()
 
 

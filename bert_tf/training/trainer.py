@@ -263,8 +263,7 @@ class Trainer:
         return self.strategy.reduce("SUM", count, axis=None) > 0
 
     def stop(self, is_stopping: bool = True) -> None:
-        """Makes `train` return after the step that it takes; any thread may call this. False takes
-        it back.
+        """Makes `train` return after its step; any thread may call this. False takes it back.
 
         On a TPU all steps of the call are taken.
         """

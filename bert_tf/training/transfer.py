@@ -82,8 +82,7 @@ def freeze(encoder, layers: int) -> None:
 
 
 def reinitialize_top(encoder, layers: int) -> None:
-    """Draws new random weights for the pooler and the top `layers` layers; 0 for nothing
-    (arXiv:2006.05987, section 5).
+    """Draws new weights for the pooler and the top `layers` layers, if any (arXiv:2006.05987, 5).
 
     The values are a function of the seed of `keras.utils.set_random_seed`.
     """
@@ -100,9 +99,8 @@ def reinitialize_top(encoder, layers: int) -> None:
 
 
 def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = False) -> None:
-    """Gives a network the embeddings and the `layers` (from 0) of another, and its masked LM the
-    bias of the other's (transformers examples/research_projects/distillation,
-    scripts/extract_distilbert.py).
+    """Gives a network embeddings and `layers` (from 0) of another, and its masked LM the bias
+    (transformers examples/research_projects/distillation, scripts/extract_distilbert.py).
 
     Weights that the network lacks, such as segment embeddings, are dropped; others keep their
     values. `vocab_transform` takes the masked LM's hidden layer, too.

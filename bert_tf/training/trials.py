@@ -146,8 +146,7 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
 
 
 def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
-    """Returns the key that sorts evaluations: degenerate ones, which tell no examples apart, come
-    first, the best last.
+    """The key that sorts evaluations: degenerate ones come first, the best last.
 
     Args:
         headline: the metric that counts; more is better. One that is absent or not a number counts

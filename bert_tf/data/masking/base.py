@@ -76,8 +76,7 @@ class Masking(MaskTokens):
 
     def static_masks(self, documents: Documents, vocabulary: Vocabulary, stream: PythonRandom,
                      options: Any, room: int) -> Any:
-        """Returns an object that draws the masks of a piece: `draw` notes a sequence, `place`
-        returns `Masks`.
+        """An object that draws a piece's masks: `draw` notes a sequence, `place` returns `Masks`.
 
         Args:
             stream: shared with the pairing.

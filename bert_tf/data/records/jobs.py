@@ -205,8 +205,7 @@ class _Report:
 def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
                progress: FinishedPieces, num_workers: int, is_intact: Callable[[Any], bool],
                runner: Runner | None = None) -> list:
-    """Does `work(index, piece)` for every piece that has no result yet, and returns the results by
-    index.
+    """Does `work(index, piece)` for each piece without a result; returns the results by index.
 
     At most num_workers + 1 pieces are in memory at a time.
 

@@ -61,8 +61,7 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
 
 
 def random_sentence(documents: Documents, index: int, stream: PythonRandom) -> tuple[int, int]:
-    """A sentence of another document than number `index`, if there is one, and where that document
-    ends."""
+    """A sentence of another document than number `index`, if any, and where that one ends."""
     ranges = documents.ranges
     for _ in range(10):
         other = stream.below(len(ranges))

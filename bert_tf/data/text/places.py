@@ -156,8 +156,7 @@ def _cuts(text, piece_bytes, boundary):
 
 
 class _Text:
-    """The files one after the other. Each is looked at when the text before it, `size` bytes, is
-    too short."""
+    """The files one after the other, each looked at when the `size` bytes before are too few."""
 
     def __init__(self, paths, by_file):
         self._waiting, self._by_file = iter(list(paths)), by_file
@@ -209,8 +208,7 @@ class _Text:
 
 def last_cut(read: Callable[[int, int], bytes], start: int, limit: int,
              boundary: re.Pattern[bytes]) -> int | None:
-    """Returns the end of the last boundary that lies between two places of a text, which `read`
-    reads, or None."""
+    """The end of the last boundary between two places of a text, which `read` reads, or None."""
     window = _WINDOW
     while True:
         low = max(start, limit - window)

@@ -85,8 +85,7 @@ class TokenSquaredError(_OfPredictions):
 
 @register
 class HiddenCosine(_OfTokens):
-    """1 - the cosine of each token's vector with the teacher's; both networks must have the width
-    H."""
+    """1 - the cosine of each token's vector with the teacher's; both have the width H."""
 
     internals = ("sequence_output",)
 

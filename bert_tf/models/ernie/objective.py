@@ -44,8 +44,7 @@ class SequenceTask(LabelHead):
 
 
 class TokenTask(SequenceTask):
-    """A class of each token: logits [B, S, num_labels], labels `token_label_ids`, where
-    `token_label_weights` is 1."""
+    """A class of each token: logits [B, S, num_labels], labels where `token_label_weights` is 1."""
 
     source = "sequence_output"
     reads = ("token_label_ids", "token_label_weights", "task_ids")

@@ -178,8 +178,7 @@ def read_samples(files: Iterable[tuple[str, float]], rng: np.random.RandomState,
 
 
 def batches(samples: Iterable[Sample], batch_size: int) -> Iterator[list[Sample]]:
-    """Samples in batches of at most `batch_size` tokens, padding counted; a longer sample is a
-    batch of its own."""
+    """Samples in batches of at most `batch_size` tokens with padding; a longer one has its own."""
     batch: list[Sample] = []
     longest = 0
     for sample in samples:

@@ -49,8 +49,7 @@ class Lstm(keras.layers.Layer):
 
     def call(self, x: Tensor, is_token: Tensor | None = None,
              state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Runs all steps and returns the outputs, float [B, S, P], and the state after the last
-        step.
+        """Runs all steps; returns the outputs, float [B, S, P], and the state after the last step.
 
         Args:
             x: float [B, S, I].

@@ -19,8 +19,7 @@ from bert_tf.objectives.base import Batch, example_weights
 
 
 class StepLM(TokenLosses):
-    """Predicts a token at each step with its own matrix, `output_weights` [V, width] and
-    `output_bias` [V].
+    """Predicts a token at each step with `output_weights` [V, width] and `output_bias` [V].
 
     In training the softmax is over `n_negative_samples_batch` tokens drawn for each batch, if the
     vocabulary has more; 0: over all. In evaluation it is over all.
@@ -53,8 +52,7 @@ class StepLM(TokenLosses):
         return ops.convert_to_tensor(log_uniform(self.config.vocab_size))
 
     def predict(self, x: Tensor, labels: Tensor, shares: Tensor, seed: Tensor | None) -> Tensor:
-        """Returns float32 [B, S, 2]: the labels' cross-entropies, and whether their logits are the
-        largest.
+        """Float32 [B, S, 2]: the labels' cross-entropies, and whether their logits are the largest.
 
         Args:
             x: float [B, S, width].

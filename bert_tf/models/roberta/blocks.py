@@ -133,8 +133,7 @@ def _blocks_of_document(starts, room):
 
 @_one_segment
 def runs(documents, room, segments):
-    """GPT's sequences: the text cut into runs of `room` tokens, wherever sentences and documents
-    end."""
+    """GPT's sequences: the text in runs of `room` tokens, wherever sentences and documents end."""
     return cut_blocks(np.diff(documents.sentence_starts).tolist(), room, "none")
 
 

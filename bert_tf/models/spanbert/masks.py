@@ -176,8 +176,7 @@ class SpanMasks:
         self._rows: list[list[tuple]] = []
 
     def draw(self, a_start: int, a_length: int, b_start: int, b_length: int) -> None:
-        """Draws the predictions of one block; none of one that is longer than `room`, which is
-        left out."""
+        """Draws the predictions of a block; none of one longer than `room`, which is left out."""
         if a_length > self._room:
             return
         masking, block = self._masking, slice(a_start, a_start + a_length)
@@ -235,8 +234,7 @@ class SpanMasks:
 
 
 def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None, entities=None):
-    """Covers spans as `SpanChooser.spans`, for a batch, and returns the covered candidates, bool
-    [B, S].
+    """Covers a batch's spans as `SpanChooser.spans`; returns the covered candidates, bool [B, S].
 
     Args:
         words: int32 [B, S], the number of each candidate's word, from 0; -1 for tokens that are

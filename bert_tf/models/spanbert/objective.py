@@ -79,8 +79,7 @@ class SpanBoundary(Objective):
         return vocabulary_logits(x, embedding_table) + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights of the logits; a token that is not predicted from a boundary has
-        weight 0."""
+        """Labels and weights of the logits; a token not predicted from a boundary has weight 0."""
         return (used(batch["masked_lm_ids"], batch),
                 used(ops.cast(batch["span_weights"], "float32"), batch))
 

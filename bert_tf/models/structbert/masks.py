@@ -38,7 +38,6 @@ class Masking(bert.Masking):
                                                                 max_seq_length)
 
     def most_trigrams(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
-        """Returns the most trigrams of a sequence that are shuffled: of one that is full, with two
-        segments."""
+        """The most trigrams of a sequence that are shuffled: of a full one with two segments."""
         visible = max(max_seq_length - 3 - max_predictions_per_seq, 0)
         return math.ceil(round(self.shuffle_prob * visible / 3, 9))

@@ -128,8 +128,7 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
 
 
 class Halting:
-    """Adaptive computation time (arXiv:1603.08983) for each position by itself
-    (`universal_transformer_act`).
+    """Adaptive computation time of each position (arXiv:1603.08983; `universal_transformer_act`).
 
     A position takes steps until its probabilities of ending add up to more than 1 - epsilon; the
     rest to 1 is its remainder, the weight of its last step. A position that has not ended after the

@@ -127,16 +127,14 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
             self.biases = query_biases(self)
 
     def keys(self, x: Tensor, distances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns keys and values [B, N, K, D] of vectors [B, K, H], and the distances' keys
-        [C, N, R, D]."""
+        """Keys and values [B, N, K, D] of vectors [B, K, H], and distances' keys [C, N, R, D]."""
         size = self.config.d_head
         return (split_heads(self.key(x), size), split_heads(self.value(x), size),
                 split_heads(self.position(distances), size))
 
     def call(self, x: Tensor, keys: tuple, seen: Seen, shared: tuple,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Returns the heads' outputs, float [B, Q, N D], and the attention probabilities
-        [B, N, Q, K].
+        """The heads' outputs, float [B, Q, N D], and the attention probabilities [B, N, Q, K].
 
         Args:
             x: float [B, Q, H].

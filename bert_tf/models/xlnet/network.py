@@ -180,8 +180,7 @@ class XLNet(Network):
 
 
 def _see(inputs, memory, attention_bias, is_causal):
-    """Returns the content's `Seen`, for M = `memory`, and the queries', None where there are no
-    queries."""
+    """The content's `Seen`, for M = `memory`, and the queries', None where there are no queries."""
     length, places = ops.shape(inputs["input_ids"])[1], _queries(inputs)
     content, query = _biases(inputs, length, memory, is_causal)
     if attention_bias is not None:

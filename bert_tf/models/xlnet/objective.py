@@ -40,8 +40,7 @@ class PermutationLM(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """`query_output`, float [B, P, H], and the embedding table [V, H] -> float32 logits
-        [B, P, V]."""
+        """`query_output`, float [B, P, H], and the table [V, H] -> float32 logits [B, P, V]."""
         logits = vocabulary_logits(outputs["query_output"], embedding_table)
         return logits + ops.cast(self.output_bias, "float32")
 

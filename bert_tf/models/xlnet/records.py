@@ -60,8 +60,7 @@ def read_stream(lines: Sequence[str], tokenizer, eod_id: int | None, holds_ids: 
 
 
 def join(streams: Sequence[Stream], order: np.ndarray) -> Stream:
-    """Streams one after the other in some order; a file begins another sentence than the last of
-    the file before."""
+    """Streams one after the other in some order; each file begins a sentence of its own."""
     ids, flags = [np.zeros(0, np.int32)], [np.zeros(0, bool)]
     for index in order:
         stream = streams[index]

@@ -18,8 +18,7 @@ from bert_tf.objectives.base import Batch
 
 @register
 class StreamLM(TokenLosses, PermutationLM):
-    """Predicts the next token, which the records hold with each token, by the embedding table and a
-    bias.
+    """Predicts the next token, which the records hold, by the embedding table and a bias.
 
     Evaluation divides the sum of the losses by the number of words too: its exponential is the
     perplexity of words, which models with different vocabularies share.

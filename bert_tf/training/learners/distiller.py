@@ -109,8 +109,7 @@ class Distiller(Learner):
         return read_teacher(settings.teacher, config, terms, dtype)
 
     def _freeze_idle(self):
-        """Makes heads that no loss reaches keep their weights, which would decay, and a pooler that
-        they alone read."""
+        """Keeps heads that no loss reaches, and a pooler that they alone read, from decaying."""
         learned = [one for one in self.objectives if one.loss_weight]
         read = {one.name for one in learned}.union(
             *(getattr(one, "internals", ()) for one in learned))
