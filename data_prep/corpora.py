@@ -27,8 +27,7 @@ class Maker:
     """Makes the sentences of one piece at a call; every worker process has a copy.
 
     Attributes:
-        folder: for a file of each piece: sentences, one per line, and a blank line after each
-            document.
+        folder: for a file of each piece: a sentence per line, a blank line after documents.
         language: whose rules end sentences, or `AUTO`: the piece's own, else English.
     """
 

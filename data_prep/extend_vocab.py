@@ -67,8 +67,7 @@ def read_words(job, tokenizer):
 
 
 def extend(vocabulary, words, fill_unused):
-    """The tokens of `vocabulary` with the words that it lacks, first in [unused...] slots if
-    `fill_unused`."""
+    """`vocabulary`'s tokens with the words that it lacks, first in [unused...] if `fill_unused`."""
     new = [word for word in words if word not in vocabulary.ids]
     unused = fill_unused * sum(map(is_unused, vocabulary.tokens))
     first, rest = iter(new[:unused]), new[unused:]

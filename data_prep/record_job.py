@@ -27,8 +27,7 @@ class RecordJob(PlacedWork):
 
     Attributes:
         folder: the manifest's; shards are named relative to it.
-        options: the manifest's `options`, the flags that decide about the records and are not part
-            of the recipe.
+        options: the manifest's `options`, the flags about records that are not the recipe's.
         in_order: what the records are read from in order, such as rows; "" for shuffled records.
     """
 
@@ -47,8 +46,7 @@ class RecordJob(PlacedWork):
 
     @classmethod
     def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
-        """Sets what flags leave to the input files, and their order; returns the records'
-        recipe."""
+        """Sets what flags leave to the input files, and their order; returns the recipe."""
         return recipe
 
     def __post_init__(self):

@@ -106,8 +106,9 @@ class Order:
             late = max(self._rows - len(before), 0)     # records of the first batch
             expected = np.concatenate([before, following])[:max(len(read) - late, 0)]
             read = read[late:]
-            wrong = read != expected if "seg_id" in f else _breaks(
-                read, expected, prefix, self._record)
+            wrong = read != expected
+            if "seg_id" not in f:
+                wrong = _breaks(read, expected, prefix, self._record)
             is_broken[late:] |= wrong & (read >= 0) & (expected >= 0)
             self._before[prefix] = np.concatenate([before, following])[-self._rows:]
         return is_broken

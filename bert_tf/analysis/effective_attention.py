@@ -2,8 +2,7 @@
 
 A head gives A V W: its map A [n, n], its values V [n, D] and its slice W [D, H] of the output
 projection. Adding to a row of A any x with x V W = 0, the left null space of T = V W, has no
-effect. This space has n - rank(T) dimensions, at least n - D. Effective attention is A without its
-part in it.
+effect. This space has n - rank(T) dimensions, at least n - D. Effective attention is A without it.
 
 If the changed rows are to sum to 1 too, x is in the left null space of [T, 1], which has at least n
 - D - 1 dimensions. Effective attention without this part has rows that still sum to 1.

@@ -1,5 +1,4 @@
-"""Knowledge of tagged words: probes of each layer, and heads that attend from a word to its chunk's
-last word."""
+"""Knowledge of tagged words: probes of layers, and heads that attend to a chunk's last word."""
 
 import collections
 from collections.abc import Sequence

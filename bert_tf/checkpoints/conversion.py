@@ -1,7 +1,6 @@
 """Converts a checkpoint: reads it in our names, makes the requested changes, writes it in theirs.
 
-Numbers go from file to file as they are, in their own dtype, unless the target is Keras, which
-holds float32.
+Numbers go from file to file as they are, in their own dtype, unless the target is Keras: float32.
 """
 
 import dataclasses

@@ -42,8 +42,7 @@ class Model:
             that the positions before are unused.
         keys: fields of the configuration in files of this type, in addition to `KEYS`.
         projection: the layer after the embeddings, where files hold it even for equal widths.
-        fixed: settings with their only possible value: any other makes another network of the same
-            tensors.
+        fixed: settings with their only possible value: any other is another network.
         defaults: values of the configuration's fields that a file lacks.
         names: {field of the configuration: another key of files}; "" where files have no key, so
             that the field has its default.

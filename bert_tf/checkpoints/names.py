@@ -103,8 +103,7 @@ def _written_out(weights):
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
            ) -> dict[str, str]:
     """The shapes, in letters, of all weights that a network and its heads have, by names with "{i}"
-    for the number of a layer. `named`: the rows in `heads.HEADS` of heads with names of their
-    own."""
+    for the number of a layer. `named`: the rows in `heads.HEADS` of heads with own names."""
     by_name = {
         **dict(_written_out(config.weights())),
         **{weight: shape for name, head in _heads(named) for part, shape in head.shapes.items()

@@ -2,8 +2,7 @@
 
 Each `NAME/integers` has a `NAME/range`, float32: the greatest magnitude (scheme symmetric), or the
 least and the greatest number of each group [2, G]. Reading gives numbers that round to the same
-integers with the same range, so that the network computes the same bits. All other weights are
-float32.
+integers with the same range, so that the network computes the same bits. Others are float32.
 """
 
 import dataclasses

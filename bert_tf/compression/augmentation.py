@@ -51,8 +51,7 @@ class RandomWords:
     Attributes:
         words: the words of each tag, as often as in the training file.
         tags: the tag of each word.
-        copies: number for each text or pair; two thirds of a pair's copies change one text, a third
-            both.
+        copies: number for each text or pair; of a pair's, two thirds change one text, a third both.
         ngram_prob: 0.25 in the paper, 0 by default in the code.
         seed: determines, with an example's number alone, the example's draws.
     """

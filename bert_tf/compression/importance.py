@@ -49,8 +49,8 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
         # A layer may have lost all its heads.
         gradients = tape.gradient(loss, masks, unconnected_gradients="zero")
         for gradient, size in zip(gradients, sizes):
-            gradient = (gradient[..., 0] if kind == "head"
-                        else tf.transpose(gradient, (0, 2, 1)))         # [B * C, N or F, S]
+            if kind != "head":
+                gradient = tf.transpose(gradient, (0, 2, 1))            # [B * C, F, S]
             gradient = tf.reshape(gradient, (shape[0], choices, size, length))
             gradient = tf.reshape(tf.transpose(gradient, (0, 2, 1, 3)),
                                   (shape[0], size, choices * length))

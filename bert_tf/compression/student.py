@@ -80,8 +80,7 @@ class MultiTaskStudent(Student, MultiTaskLearner):
     """A `MultiTaskLearner` with a `SoftTargets` for each task that has teachers.
 
     A batch also has the teachers' answers (`data.batches.task_batches`), and `is_taught` [B, 1], 0
-    where its task has no teachers. `without_auxiliary` is the class of a learner of the tasks
-    alone.
+    where its task has no teachers. `without_auxiliary` is a learner of the tasks alone.
     """
 
     without_auxiliary = MultiTaskLearner

@@ -203,9 +203,9 @@ class Teachers:
         if vectors is not None:
             features[TEACHER_CLS] = vectors.astype(np.float32)
         features = {name: values.reshape(len(values), -1) for name, values in features.items()}
-        # Tags were spread over the records already.
-        return features if _answers_tokens(task) else {
-            name: np.repeat(values, counts, axis=0) for name, values in features.items()}
+        if _answers_tokens(task):       # tags were spread over the records already
+            return features
+        return {name: np.repeat(values, counts, axis=0) for name, values in features.items()}
 
     def _logits(self, kind, units):
         if "values" in units[0] or len(units) > 1 and self.average == "probabilities":

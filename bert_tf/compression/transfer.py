@@ -30,8 +30,7 @@ class TransferSource(Source):
         further: files of texts without labels. Tables have the columns of the training file; others
             are read line by line, for pairs each line with the one after it.
         has_own: whether the training file is used itself.
-        augment: function from an example's texts and number to the texts of further examples, or
-            None.
+        augment: function from an example's texts and number to further examples' texts, or None.
     """
 
     further: tuple[str, ...] = ()

@@ -23,8 +23,7 @@ class EncoderConfig(BertConfig):
             have the architecture bert; a key of `CONFIGS`.
         embedding_size: E, the width of the embeddings; H if None. A dense layer projects E to
             another H (arXiv:1909.11942, section 3.1).
-        num_hidden_groups: number of groups of layers that share weights; None: each layer has its
-            own.
+        num_hidden_groups: groups of layers that share weights; None: each layer has its own.
         inner_group_num: number of blocks of a layer, each with its own weights.
         shared_parts: part that the layers of a group share: "all", "attention" or "feed_forward"
             (arXiv:1909.11942, table 4).
@@ -132,8 +131,7 @@ class EncoderConfig(BertConfig):
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """Returns the weights of each block, see `Sizes`, with google-research/albert's groups
-        (modeling.py).
+        """The weights of each block, see `Sizes`, with albert's groups (modeling.py).
 
         They come from a division in floating point, which for some sizes, such as 22 layers in 22
         groups, uses one group twice and another never. A part that several blocks share has the

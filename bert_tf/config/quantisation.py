@@ -51,8 +51,7 @@ class Quantisation:
             scale and a zero point for each group of columns, as Q-BERT (arXiv:1909.05840); or
             "affine", all tensors between the layers too, as MobileBERT's code.
         weight_bits: bits of the encoder layers' dense layers: one number, or one for each layer.
-        groups: number of runs of equal length of the columns of a kernel and of an embedding table
-            ("groupwise").
+        groups: number of equal runs of columns of a kernel and an embedding table ("groupwise").
         embedding_bits: bits of the word embeddings.
         position_bits: bits of the position embeddings.
         pooler_bits: bits of the dense layers before and after the encoder's layers.

@@ -367,8 +367,7 @@ def letters(config: Any, name: str = "") -> dict[str, int | None]:
     """The number for each letter of `checkpoints.names`; None where the configuration has none.
 
     Args:
-        name: of the weight whose shape is asked for; heads and units may be cut from its layer
-            alone.
+        name: of the weight; heads and units may be cut from its layer alone.
     """
     found = {
         "V": config.vocab_size, "T": config.type_vocab_size, "M": config.task_types,

@@ -35,8 +35,7 @@ class AnswerModel(TextModel):
         Args:
             max_query_length, doc_stride: see `tasks.answer_spans.SpanOptions`.
             max_answer_length, n_best_size: see `tasks.answer_finders.AnswerOptions`.
-            null_score_diff_threshold: of a model that has learned that a question may have no
-                answer.
+            null_score_diff_threshold: of a model of questions that may have no answer.
         """
         self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
         self._doc_stride, self._n_best_size = doc_stride, n_best_size

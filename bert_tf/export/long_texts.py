@@ -1,5 +1,4 @@
-"""Reads texts longer than a sequence inside a TensorFlow graph, as `tasks.kinds.windows` does in
-Python.
+"""Reads texts longer than a sequence in a TensorFlow graph, as `tasks.kinds.windows` in Python.
 
 Shapes: N examples, C sequences of an example, R records of all examples, L labels or choices.
 """

@@ -136,9 +136,10 @@ def find_files(patterns, flag, outputs=()):
     for pattern in filter(None, (p.strip() for p in patterns)):
         if outputs and real_path(pattern) in outputs:
             raise InputError(f"--{flag}: {pattern!r} is also the output file; name another output.")
-        names = [pattern] if is_file(pattern) else [
-            name for name in _matching(pattern) if (is_remote(name) or is_file(name))
-            and not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}")]
+        names = [pattern]
+        if not is_file(pattern):
+            names = [name for name in _matching(pattern) if (is_remote(name) or is_file(name))
+                     and not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}")]
         names = [name for name in sorted(names)
                  if not any(_is_of_job(real_path(name), output) for output in outputs)]
         if not names:

@@ -1,5 +1,4 @@
-"""Standard input and pipes, whose bytes come once: kept in a file, which commands read as often as
-they need."""
+"""Standard input and pipes, whose bytes come once: kept in a file, which may be read again."""
 
 import atexit
 import os

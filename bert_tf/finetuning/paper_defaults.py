@@ -22,8 +22,9 @@ _WARMUP = ("num_warmup_steps", "warmup_proportion")
 def config_of(given: Mapping[str, Any]) -> Sizes:
     """The configuration of the model that flags name."""
     file = given.get("bert_config_file")
-    return (checkpoints.read_config_file(file) if file else
-            checkpoints.read_config(given.get("init_checkpoint", "")))
+    if file:
+        return checkpoints.read_config_file(file)
+    return checkpoints.read_config(given.get("init_checkpoint", ""))
 
 
 def named_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

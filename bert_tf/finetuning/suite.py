@@ -75,8 +75,7 @@ class SuiteRun:
         points: the settings of each point of the grid.
         seeds: of each point.
         settings: further settings of `bert_tf.finetune`.
-        intermediate: whether tasks begin with the model of another one where the suite's rows say
-            so.
+        intermediate: whether tasks begin with another one's model where the suite's rows say so.
         family: of the model.
     """
 
@@ -180,8 +179,7 @@ class SuiteRun:
 
     def chosen(self, task: str) -> Cell | None:
         """The best cell of the point with the best median on the development set, without cells
-        that diverged; of equal ones the first. None while cells are missing, if all diverged, and
-        for "".
+        that diverged; of equal ones the first. None while cells are missing, and for "".
         """
         points = self.cells_of(task)
         if not all(self.result(cell) for cells in points.values() for cell in cells):

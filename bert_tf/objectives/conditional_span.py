@@ -94,8 +94,7 @@ class ConditionalSpan(Objective):
     Args:
         form: a key of `FORMS`.
         joint: whether ends are predicted from starts, not from the tokens alone.
-        uses_starts: whether the answerability layer reads the starts; if not, it is a dense layer
-            on [CLS].
+        uses_starts: whether the answerability layer reads the starts; else it is dense on [CLS].
         num_starts, num_ends: K and E, the width of the beam.
         dropout_rate: of the answerability layer; None: the form's.
     """

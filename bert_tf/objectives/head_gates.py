@@ -48,8 +48,9 @@ class HeadGates(Objective):
     def gates(self, noise: Tensor | None = None) -> Tensor:
         """Returns the gates, float32 [L, N]; drawn if there is noise, float [L, N]."""
         log_a = ops.cast(self.log_a, "float32")
-        return (gates(log_a, self.stretch) if noise is None else draw_gates(
-            log_a, noise, temperature=self.temperature, stretch=self.stretch))
+        if noise is None:
+            return gates(log_a, self.stretch)
+        return draw_gates(log_a, noise, temperature=self.temperature, stretch=self.stretch)
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Zeros and ones, [B]: the penalty counts once a row, so that parts of a batch add up."""

@@ -65,8 +65,7 @@ class LstmReader(FromConfig, keras.layers.Layer):
         width: of the result.
 
     Raises:
-        InputError: the network has no such layers, their widths differ, or a size of the LSTMs is
-            out of bounds.
+        InputError: there are no such layers, widths differ, or an LSTM's size is out of bounds.
     """
 
     def __init__(self, config: Sizes, choice: str, lstm_size: int, lstm_layers: int,

@@ -20,8 +20,7 @@ _FAR = -1e9
 @register
 class SpanComparison(LabelHead):
     """One of `num_labels` classes: logits [B, num_labels], labels `label_ids`, weights
-    `is_real_example`. `span_starts` and `span_ends` [B, 2] are the first and the last token of both
-    parts.
+    `is_real_example`. `span_starts` and `span_ends` [B, 2] are both parts' first and last tokens.
 
     The vector of a part is the mean of its tokens', weighted by a softmax over a learned score of
     each (arXiv:1707.07045, section 3). With `reads_cls` the pooled output precedes both vectors.

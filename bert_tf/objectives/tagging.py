@@ -18,8 +18,7 @@ from bert_tf.objectives.lstms import LstmReader
 class Tagging(LabelHead):
     """Classifies every token: logits [B, S, num_labels], labels `label_ids` [B, S].
 
-    A word's label is at its first sub-word, where `label_weights` [B, S] is 1; other tokens have
-    weight 0.
+    A word's label is at its first sub-word, where `label_weights` [B, S] is 1, else 0.
     """
 
     source = "sequence_output"

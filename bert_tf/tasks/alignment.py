@@ -39,8 +39,7 @@ def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] 
         lower: whether preparing lower-cases.
 
     Returns:
-        int [N] and int [M]: each character's counterpart, or `NONE`; None if too few characters
-        have one.
+        int [N] and int [M]: each character's counterpart, or `NONE`; None if too few have one.
     """
     size, goal = len(text), len(tokens)
     if not (size and goal):

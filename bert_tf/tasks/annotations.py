@@ -12,8 +12,7 @@ are read, each with the documentation of its tool as the source:
 
 A span is [start, end, name] or an object; its places count characters. Where a form has no words of
 its own, a text is split as BERT splits it: at white space, and each punctuation mark and each
-ideograph is a word. A folder of brat (1.3) has a file .ann beside each .txt, whose lines are
-sentences.
+ideograph is a word. brat (1.3) has a file .ann beside each .txt, whose lines are sentences.
 """
 
 import os
@@ -85,8 +84,7 @@ def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
     words, and of the spans or the tags, or `FOUND`; numbers are names of `layout.tag_names`.
 
     Raises:
-        InputError: the file has none of the forms, a span cuts a word, or spans overlap; names file
-            and line.
+        InputError: no form fits, a span cuts a word, or spans overlap; names file and line.
     """
     rows = _brat if is_brat(path) else _json
     for name, line, document, cells, take in rows(path, layout):

@@ -157,8 +157,7 @@ class BeamFinder(Finder):
     """Chooses among the beams of a head that predicts ends from starts, and answerability.
 
     `outputs` has `start_top_index` and `start_top_log_probs` [M, K], `end_top_index` and
-    `end_top_log_probs` [M, K, E], and `answerable_logits` [M], which are high where there is no
-    answer.
+    `end_top_log_probs` [M, K, E], and `answerable_logits` [M], high where there is no answer.
     """
 
     def __init__(self, spans, outputs, tokenizer, options):

@@ -1,8 +1,7 @@
 """Questions about paragraphs as sequences: a long paragraph is cut into overlapping spans.
 
 The spans, their labels and their order follow google-research/bert run_squad.py,
-convert_examples_to_features. A paragraph is tokenised once for all of its questions, see
-`passages`.
+convert_examples_to_features. A paragraph is tokenised once for all its questions, see `passages`.
 """
 
 import dataclasses
@@ -24,8 +23,7 @@ class SpanOptions:
 
     Attributes:
         max_seq_length: S, special tokens included.
-        doc_stride: tokens from a span's start to the next one's, which is at most at the span's
-            end.
+        doc_stride: tokens from a span's start to the next one's, at most at the span's end.
         max_query_length: longer questions lose their last tokens.
         squad_style: the system whose code is followed, a key of `passages.PASSAGES`. For ALBERT and
             XLNet a span without the learned answer is impossible to answer; for the others a

@@ -1,5 +1,4 @@
-"""Sentences of CoNLL-U files (universaldependencies.org/format.html), the treebanks of Universal
-Dependencies."""
+"""Sentences of CoNLL-U files, Universal Dependencies' treebanks (universaldependencies.org)."""
 
 import re
 from collections.abc import Iterator

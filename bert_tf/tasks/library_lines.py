@@ -50,8 +50,11 @@ def _clozes(rows):
     """Yields lines of ReCoRD, one for each query; entities come in the order of the passage."""
     for row in rows:
         text, spans = row["passage"], row.get("entity_spans")
-        places = list(zip(spans["start"], spans["end"], strict=True)) if spans else sorted(
-            (text.index(entity), text.index(entity) + len(entity)) for entity in row["entities"])
+        if spans:
+            places = list(zip(spans["start"], spans["end"], strict=True))
+        else:
+            places = sorted((at := text.index(entity), at + len(entity))
+                            for entity in row["entities"])
         yield {"idx": row["idx"]["passage"],
                "passage": {"text": text, "entities": [
                    {"start": start, "end": end - 1} for start, end in places]},

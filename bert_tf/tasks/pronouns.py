@@ -2,8 +2,7 @@
 (arXiv:1907.11692, section 5.1; facebookresearch/fairseq, examples/roberta/wsc).
 
 Candidates are found by words alone, where the original has spaCy's noun chunks: a determiner and
-the words up to the next function word, and names in capitals; each content word if the text has
-neither.
+the words up to the next function word, and names in capitals; else each content word.
 """
 
 import re

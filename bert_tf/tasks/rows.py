@@ -56,8 +56,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
     return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
-    end are left out. A line of more than 256 MB is refused, and a file that has only carriage
-    returns.
+    end are left out. A line of more than 256 MB is refused, and a file with carriage returns alone.
     """
     blank, name = [], shown_name(path)
     with open_unpacked(path) as file:

@@ -67,8 +67,7 @@ class SavedTask:
         options: other settings of the input and the head.
         num_texts: how many texts a training example had; None where the number is not known or does
             not matter.
-        columns: of a task of the user's tables, `Task.columns` of the training file; {} of other
-            tasks.
+        columns: of the user's tables, `Task.columns` of the training file; else {}.
     """
 
     task: Task

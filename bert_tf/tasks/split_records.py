@@ -32,8 +32,7 @@ class Source:
         task: `Task` whose labels are known.
         skip_malformed_lines: count malformed lines; otherwise the first is an error.
         both_orders: whether all examples come again with their two texts swapped.
-        fraction: the share of examples taken at random. With one seed, a smaller share is a part of
-            a larger one.
+        fraction: the share of examples taken at random; with one seed, a part of larger shares.
         seed: of the fraction.
         rows: keep the rows of the file once they were read.
     """
@@ -198,8 +197,7 @@ class SplitRecords:
 
         Args:
             num_workers: processes, 0 for one per core; the records do not depend on it.
-            may_replace: whether other records of the same name may be removed; otherwise they are
-                an error.
+            may_replace: whether other records of this name may be removed; else they are an error.
             runner: see `make_shards`.
 
         Returns:

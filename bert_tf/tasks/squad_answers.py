@@ -22,8 +22,7 @@ def find_answers(spans, outputs: Mapping[str, np.ndarray], tokenizer,
 
     Args:
         spans: `AnswerSpans` with M spans.
-        outputs: the head's, arrays [M, ...] in the order of the spans: see `Finder` and
-            `BeamFinder`.
+        outputs: the head's arrays [M, ...], in the spans' order: see `Finder` and `BeamFinder`.
 
     Raises:
         InputError: the arrays do not fit these spans, or hold no finite numbers.

@@ -227,8 +227,7 @@ def best_threshold(answers: dict, predictions: dict, odds: dict,
 
 def reachable_threshold(answers: dict, predictions: dict, odds: dict, scores: dict) -> float:
     """Returns the threshold that, applied, really gives the best mean score. Takes
-    `best_threshold`'s arguments, but `predictions` are the best texts, none "" because of a
-    threshold."""
+    `best_threshold`'s arguments, but `predictions` are the best texts, whatever the threshold."""
     totals, levels = _running_totals(answers, predictions, odds, scores)
     levels = np.array([np.nextafter(levels[0], -np.inf), *levels])
     last_of_equals = np.append(levels[1:] != levels[:-1], True)

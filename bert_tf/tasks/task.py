@@ -97,10 +97,8 @@ class Kind:
         title: the kind's name in messages.
         job: the row of `bert_tf.finetuning.jobs` that fine-tunes such a task.
         features: the `Feature`s of training records.
-        texts: the least and the most texts of an example (None: any number), and their name in
-            errors.
-        own_metrics: metrics of a user's own files, the headline first; () if a kind takes no such
-            files.
+        texts: the least and most texts of an example (None: any number); their name in errors.
+        own_metrics: metrics of a user's own files, the headline first; () if it takes none.
         format: of a user's own files; None if the file's ending shows it.
         default_columns: the text and label columns of own files that need no flag.
         lines: lines of a table for each example.
@@ -270,8 +268,7 @@ class Task:
         kind: the `Kind`, or its name.
         labels: the labels in the order of their ids; () where they are not known yet, and for
             numbers and choices.
-        label_names: the names of labels that are numbers in the official files; for Hugging Face's
-            files.
+        label_names: names of labels that are numbers in official files; for Hugging Face's files.
         metrics: names of `bert_tf.metrics`, the headline first.
         bounds: in regression, the least and the greatest number, if the numbers have bounds.
         without_label: the label that marks an example to leave out.

@@ -377,8 +377,7 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     Args:
         kind: name of a kind that takes own files.
         files: dict of split (train, dev, test) -> file, in one of the forms that
-            `bert_tf.tasks.forms` knows; with `tfds_name` the name of a split there, and all if it
-            is empty.
+            `bert_tf.tasks.forms` knows; with `tfds_name` splits' names there, all if empty.
         texts, label, choices, header: see `Split`.
         labels: see `Task`; labels that are not given must be discovered.
         labelled_test: whether the test file has the label's column too.
@@ -469,8 +468,9 @@ def _one_format(files, kind, data_dir):
 
 def _question_file(task, data_dir, split):
     """The official file of a split, also where it is not there."""
-    return task.path(data_dir, split) if task.has_file(data_dir, split) else join_path(
-        data_dir, task.split(split).files[0])
+    if task.has_file(data_dir, split):
+        return task.path(data_dir, split)
+    return join_path(data_dir, task.split(split).files[0])
 
 
 @dataclasses.dataclass

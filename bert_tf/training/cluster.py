@@ -84,9 +84,10 @@ def unjoined() -> str:
         count = len(_from_tf_config(()).addresses)
     except InputError:
         count = 1
-    return "" if count == 1 else (
-        f"TF_CONFIG names {count} workers, but this run trains alone; give "
-        "--distribution_strategy=multi_worker to join them.")
+    if count == 1:
+        return ""
+    return (f"TF_CONFIG names {count} workers, but this run trains alone; give "
+            "--distribution_strategy=multi_worker to join them.")
 
 
 def _from_slurm(_):

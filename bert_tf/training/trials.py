@@ -149,8 +149,7 @@ def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
     """The key that sorts evaluations: degenerate ones come first, the best last.
 
     Args:
-        headline: the metric that counts; more is better. One that is absent or not a number counts
-            as the least.
+        headline: the metric that counts; more is better. An absent one, or NaN, is the least.
     """
     value = metrics.get(headline, -math.inf)
     return not is_degenerate, -math.inf if math.isnan(value) else value

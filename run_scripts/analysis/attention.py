@@ -166,8 +166,7 @@ def compare(encoder, other, survey: Survey, rows: list[dict], texts: int, vocabu
 
 
 def measure_gradients(learner, rows: list[dict], vocabulary, seed: int) -> dict:
-    """Prints and returns the gradient's mean magnitude by layer, for weights to [SEP] and
-    others."""
+    """Prints and returns the gradient's mean magnitude by layer, to [SEP] and others."""
     rng = np.random.default_rng(seed)
     sums, count = np.zeros((2, 2, len(learner.encoder.layers_))), np.zeros(2)
     for row in TimeLeft("texts with gradients", len(rows)).over(rows):

@@ -45,8 +45,7 @@ class ScoredModel:
 
     Args:
         model_dir: the --output_dir of a fine-tuning script.
-        task_flags: the task and its files; a model for SQuAD has its files as `train_file` and
-            `dev_file`.
+        task_flags: the task and its files; SQuAD's are `train_file` and `dev_file`.
         work_dir: where records are made.
         batch_size: examples that the model reads at a time.
         flag: the flag that names the folder, for messages.

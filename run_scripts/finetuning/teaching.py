@@ -30,9 +30,10 @@ class Teaching:
     @property
     def note(self) -> str:
         """A note for the user if the student's head does not learn; else ""."""
-        return "" if self.row.trains_head else (
-            "Only its layers learned. Its head is not trained and can't predict yet: give this "
-            "folder as `--student` to a recipe that learns answers, such as `soft_labels`.")
+        if self.row.trains_head:
+            return ""
+        return ("Only its layers learned. Its head is not trained and can't predict yet: give this "
+                "folder as `--student` to a recipe that learns answers, such as `soft_labels`.")
 
     def compared_layers(self, config: Any, depth: int, tokenizer: Any = None) -> tuple[int, ...]:
         """The teacher's layers whose [CLS] vectors a student learns; () without such a term.

@@ -44,8 +44,7 @@ class StaticMasks:
     Drawing and placing are apart. `draw` takes the random numbers of one sequence from the stream
     and notes the choices; `place` turns the notes of thousands of sequences into arrays at once.
 
-    For the arguments see `Masking.static_masks`; random replacements are drawn from all of the
-    vocabulary.
+    For the arguments see `Masking.static_masks`; random replacements are of the whole vocabulary.
     """
 
     def __init__(self, masking: base.Masking, documents: Documents, vocabulary: Vocabulary,

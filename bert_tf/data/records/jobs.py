@@ -211,8 +211,7 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
 
     Args:
         work: picklable callable; returns a JSON value. Each process gets one copy, which it keeps.
-        num_workers: number of processes, 0 for one a core; with 1, or one piece, this process does
-            the work.
+        num_workers: processes, 0 for one per core; with 1, or one piece, this one does the work.
         is_intact: function of an earlier result; if it returns False, the piece is done again.
         runner: a share of the pieces, the only pieces that then have results; or an `Engine`, which
             has others do all pieces; None: this machine does all.

@@ -37,8 +37,7 @@ class Place(NamedTuple):
     """Bytes of a file, from `start` to `end`, and bytes that are added behind them.
 
     Attributes:
-        packed: whether the file is packed, such as by gzip; positions are then in the unpacked
-            bytes.
+        packed: whether the file is packed, as by gzip; positions are in unpacked bytes.
         version: text that changes with the file, see `identity`.
     """
 

@@ -1,8 +1,7 @@
 """ALBERT's masks: up to `ngram` units in a row at once (google-research/albert,
 create_pretraining_data.py, create_masked_lm_predictions).
 
-The original draws masks while records are made. Masks that training draws have the same
-distribution.
+The original draws masks while records are made. Masks of training have the same distribution.
 """
 
 import dataclasses

@@ -83,8 +83,7 @@ class FixedPatternAttention(SelfAttention):
     def call(self, x: Tensor, bias: tuple[Tensor | None, Tensor],     # type: ignore[override]
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """See `SelfAttention.call`. `bias` holds the learned heads' bias, and the other heads'
-        maps, float [B, F, S, S], without dropout. There are no `attention_scores`, as given maps
-        have none."""
+        maps, float [B, F, S, S], without dropout. There are no `attention_scores`."""
         scores_bias, maps = bias
         probs = dropped = ops.cast(maps, self.compute_dtype)
         size = self.config.head_size

@@ -49,8 +49,7 @@ class GPT(BertEncoder):
 
     In addition to `BertEncoder`'s outputs it returns `output_table` [V + P, H], with which a
     language model predicts: positions are among the predictable tokens, as in the original.
-    `pooled_output` is the output at the last token, _classify_. No position is masked: padding is
-    on the right.
+    `pooled_output` is the output at the last token, _classify_. No mask: padding is on the right.
     """
 
     reads = ("input_ids", "input_mask")

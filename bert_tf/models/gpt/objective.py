@@ -46,8 +46,7 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
         table: float [V, E].
         bias: float32 [V].
         labels: integer [...].
-        z_loss: adds this factor times the square of the log of the softmax's denominator to the
-            loss.
+        z_loss: adds this factor times the squared log of the softmax's denominator.
 
     Returns:
         float32 [..., 2]: the cross-entropy of each label, and whether its logit is the largest.

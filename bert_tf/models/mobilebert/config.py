@@ -27,8 +27,7 @@ class MobileBertConfig(BertConfig):
         use_bottleneck: whether layers are as wide as `intra_bottleneck_size` inside.
         intra_bottleneck_size: A, that width; H if None. The teacher's is larger than H.
         use_bottleneck_attention: whether queries, keys and values all read the layer's bottleneck.
-        key_query_shared_bottleneck: if not, whether queries and keys read a bottleneck of their
-            own.
+        key_query_shared_bottleneck: else, whether queries and keys have a bottleneck of their own.
         num_feedforward_networks: number of feed-forward networks of a layer.
         normalization_type: "layer_norm"; "manual_layer_norm", the same with a larger epsilon; or
             "no_norm", a factor and an addend for each element.
@@ -73,8 +72,9 @@ class MobileBertConfig(BertConfig):
     @property
     def inner_size(self) -> int:
         """A, the width of a layer inside."""
-        return (self.intra_bottleneck_size or self.hidden_size) if self.use_bottleneck else (
-            self.hidden_size)
+        if self.use_bottleneck:
+            return self.intra_bottleneck_size or self.hidden_size
+        return self.hidden_size
 
     @property
     def query_size(self) -> int:

@@ -55,8 +55,9 @@ class KnowledgeTransfer(Distiller):
                 raise InputError(f"--num_distill_steps is {settings.num_distill_steps}, fewer than "
                                  f"the {config.num_hidden_layers} layers; give at least as many.")
             for name, flag in _STAGE_1.items():
-                options = {"of_all_layers": settings.statistics_of_all_layers} if name in (
-                    "MeanTransfer", "VarianceTransfer") else {}
+                options = {}
+                if name in ("MeanTransfer", "VarianceTransfer"):
+                    options["of_all_layers"] = settings.statistics_of_all_layers
                 added.append(getattr(objectives, name)(
                     config, phase_steps, loss_weight=getattr(settings, flag), dtype=dtype,
                     **options))

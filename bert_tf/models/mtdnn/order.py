@@ -86,8 +86,7 @@ class TaskOrder:
 
     @property
     def total_steps(self) -> int:
-        """Number of steps of the learning rate schedule. With `ratio`, epochs are not rounded, as
-        in MT-DNN."""
+        """Steps of the rate's schedule. With `ratio`, epochs are not rounded, as in MT-DNN."""
         if self.ratio:
             return int(self.epochs * self.counts[0] * (1 + self.ratio))
         return int(self.epochs * sum(self.counts))

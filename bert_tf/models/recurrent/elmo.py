@@ -131,8 +131,7 @@ class Elmo(Network):
             `carried`, the states after the last step. In pre-training `forward_output` and
             `backward_output`, [B, S, P], in the order of the respective input; else
             `embedding_output` [B, S, H], the tokens twice, `layer_outputs` (list of [B, S, H]),
-            `sequence_output`, the last of them, and `pooled_output` [B, H], both directions' final
-            outputs.
+            `sequence_output`, the last of them, and `pooled_output` [B, H], both final outputs.
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         drawn = split_seed(dropout_seed, 2 * (self.config.n_layers + 1))

@@ -53,8 +53,7 @@ class Lstm(keras.layers.Layer):
 
         Args:
             x: float [B, S, I].
-            is_token: boolean [B, S]; False for steps that keep the state and whose output is
-                meaningless.
+            is_token: boolean [B, S]; False for steps that keep the state, without an output.
             state: before the first step, float [B, state_size]; None: zeros.
         """
         kernel = ops.cast(self.kernel, x.dtype)

@@ -87,8 +87,7 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
                   steps: int, reverse: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Returns the tokens that ELMo reads, and the tokens that follow them: two int32 [M, S].
 
-    A sentence is <S> w1 ... wn </S>, or reversed, </S> wn ... w1 <S>; its last token is only
-    predicted.
+    A sentence is <S> w1 ... wn </S>, or reversed, </S> wn ... w1 <S>; the last is only predicted.
 
     Args:
         vocabulary: has `cls_id`, <S>, and `sep_id`, </S>.

@@ -56,12 +56,12 @@ class StepClassification(LabelHead):
         x = dropout(x, self.dropout_rate, dropout_seed)
         x = self.hidden(x) if self.hidden else x
         logits = ops.cast(self.classifier(x), "float32")
-        return ops.concatenate([ops.zeros_like(logits), logits],
-                               axis=-1) if self.num_labels == 2 else logits
+        if self.num_labels == 2:
+            logits = ops.concatenate([ops.zeros_like(logits), logits], axis=-1)
+        return logits
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights, [B]; with `label_gain` [B, 1 + S]: the example's weight, then its
-        steps'."""
+        """Labels and weights, [B]; with `label_gain` [B, 1 + S]: the example's, then its steps'."""
         labels, weights = super().targets(batch)
         if not self.label_gain:
             return labels, weights

@@ -214,8 +214,9 @@ class SpanMasks:
             if masked <= thrown < masked + random:
                 shown = int(tokens[rng.randint(len(tokens))])
             offset = token - first
-            pair = ((left + before, right + before, offset, 1)
-                    if has_pair and offset < masking.max_pair_targets else (0, 0, 0, 0))
+            pair = 0, 0, 0, 0
+            if has_pair and offset < masking.max_pair_targets:
+                pair = left + before, right + before, offset, 1
             predictions.append((token + before, shown, *pair))
         return predictions
 
@@ -274,8 +275,7 @@ class DynamicSpans(DynamicMasks):
     """Draws masks while training.
 
     Attributes:
-        token_counts: int64 [V], how often the text has each token; the weights for drawing random
-            tokens.
+        token_counts: int64 [V], the text's counts; weights for drawing random tokens.
     """
 
     token_counts: np.ndarray

@@ -43,8 +43,7 @@ class T5Config(Sizes):
             "language_model", or "prefix_lm", where the tokens of a given part attend to both sides
             (section 3.2).
         feed_forward_proj: "relu", or the second releases' "gated-gelu" (T5.1.1).
-        tie_word_embeddings: whether the output matrix is the table of words, as in the first
-            releases.
+        tie_word_embeddings: whether the output matrix is the table of words, as at first.
         initializer_factor: factor of the standard deviations of all initial matrices.
         fixed_heads: the `PATTERNS` of the first F heads of each layer of the encoder, which have
             neither queries nor keys (arXiv:2002.10260).

@@ -19,16 +19,14 @@ class Denoising:
     """An objective: how documents are cut into sequences, and these into inputs and targets.
 
     Attributes:
-        noise: a key of `models.t5.noise.NOISE_MASKS`; empty: no noise and no input (language
-            models).
+        noise: a key of `models.t5.noise.NOISE_MASKS`; empty: language models, without input.
         noise_density: share of noise tokens.
         mean_noise_span_length: mean length of a span, with random spans.
         random_roll: whether masks are turned by a random offset; not so in T5.
         inputs, targets: the functions that make them from the text and the noise, keys of
             `models.t5.noise.NOISE_FUNCTIONS`.
         most_tokens: a longer document gives only a random piece of so many tokens; 0: all of it.
-        concatenated: how many documents follow each other without a mark between them; 0: each is
-            cut by itself.
+        concatenated: how many documents follow each other without a mark; 0: each is cut by itself.
         length: how long the sequences are that a text is cut into: "spans", as long as makes full
             inputs; "inputs" or "targets", as long as these; "random", up to an input, by document;
             "stream": a target, of all documents in a row.

@@ -178,10 +178,11 @@ class TextTuning:
         if present and present.task.kind is not _KIND:
             raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
                              "another --output_dir.")
-        others = [] if mixture.padding == bucketing.MAX_LENGTH else [
-            dataclasses.replace(mixture, padding=padding)
-            for padding in (bucketing.LONGEST, bucketing.BUCKETS)]
-        for each in (mixture, *others):
+        mixtures = [mixture]
+        if mixture.padding != bucketing.MAX_LENGTH:
+            mixtures += [dataclasses.replace(mixture, padding=padding)
+                         for padding in (bucketing.LONGEST, bucketing.BUCKETS)]
+        for each in mixtures:
             if training.resume.is_in_order(folder, each, self.settings):
                 return each
         raise InputError(f"{folder} holds a run with other training files, lengths or "
@@ -192,8 +193,10 @@ class TextTuning:
         mixture = self.in_order(mixture)    # another process may have trained until now
         settings, patience = self.settings, self.member.flags.early_stopping
         trainer = self._trainer = self._make_trainer()
-        best = training.BestWeights(trainer, settings.output_dir, "average", patience,
-                                    settings.eval_steps) if patience else None
+        best = None
+        if patience:
+            best = training.BestWeights(trainer, settings.output_dir, "average", patience,
+                                        settings.eval_steps)
         run = training.Run(trainer, settings, mixture, self.evaluate and self._measure, best,
                            {"early_stopping": patience})
         run.init_checkpoint = self.init_checkpoint

@@ -147,8 +147,7 @@ class T5Attention(FromConfig, keras.layers.Layer):
             normed: float [B, Q, H].
             keys, values: float [B, N, S, D].
             bias: float32, broadcast to [B, N, Q, S], added to the scores. With fixed heads, a pair:
-                the learned heads' bias, and the maps of the others, float [B, F, S, S], which have
-                no dropout.
+                the learned heads' bias, and others' maps, float [B, F, S, S], without dropout.
             head_mask: float [N], a factor for each head's output; or float that broadcasts to
                 [B, N, Q, D].
         """
@@ -275,8 +274,7 @@ class T5Layer(FromConfig, keras.layers.Layer):
             bias: float32, broadcast to [B, N, 1, T].
             is_here: bool [B, 1, T, 1], the token's place in the cache.
             cache: keys and values of self-attention, float [B, N, T, D].
-            memory: keys and values of the encoder's output, float [B, N, S, D]; empty without an
-                encoder.
+            memory: the encoder's keys and values, float [B, N, S, D]; empty without an encoder.
             memory_bias: float32, broadcast to [B, N, 1, S].
         """
         normed = self.attention.layer_norm(x)

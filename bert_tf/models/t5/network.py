@@ -211,8 +211,7 @@ class T5(Network):
                 it in one row, and a prefix LM sees it on both sides. Packed rows have
                 `encoder_segment_ids` and `decoder_segment_ids`; a prefix LM without the inputs
                 `decoder_causal_attention` [B, T], 1 where tokens are seen from both sides. Others
-                are ignored. Or `input_ids` and `input_mask` [B, S], 1 for tokens, for the encoder
-                alone.
+                are ignored. Or for the encoder alone `input_ids` and `input_mask` [B, S].
             training: whether to apply dropout.
             dropout_seed: see `BertEncoder.call`.
             return_attention: whether to return the attention probabilities too.

@@ -33,8 +33,7 @@ class TextPredictions(SplitPredictions):
         return False
 
     def write(self, folder, answers, predicted, is_test):
-        """Writes `FILE_SPLIT_predictions.tsv`, a text on each line, and the server's; returns the
-        paths."""
+        """Writes `FILE_SPLIT_predictions.tsv`, a text per line, and the server's; returns paths."""
         split = "test" if is_test else "dev"
         path = os.path.join(folder, f"{self._file.name}_{split}_predictions.tsv")
         with write_aside(path, "w", encoding="utf-8", newline="\n") as file:

@@ -58,8 +58,7 @@ class TextTask:
         name: of --tasks.
         prefix: the first word of an input.
         columns: the names of an example's texts in its input.
-        words: of the labels, in the official task's order; () where targets are numbers or free
-            text.
+        words: of the labels, in the official task's order; () of numbers and free text.
         metrics: names of `scores.METRICS`.
         official: the key of `named.TASKS` whose files it reads; empty if it has a reader.
         submitted: the key of the task of SuperGLUE that its test file belongs to; empty if none.
@@ -114,8 +113,9 @@ def pad_punctuation(text: str) -> str:
 def write_question(question: str, context: str | None, answers: Sequence[str] = ()) -> TextExample:
     """Makes an example of SQuAD; without a context if it is None."""
     question, answers = pad_punctuation(question), tuple(map(pad_punctuation, answers))
-    parts = (["squad trivia question:", question] if context is None else
-             ["question:", question, "context:", pad_punctuation(context)])
+    parts = ["squad trivia question:", question]
+    if context is not None:
+        parts = ["question:", question, "context:", pad_punctuation(context)]
     return TextExample(_BLANKS.sub(" ", " ".join(parts)), answers[0] if answers else "", answers)
 
 

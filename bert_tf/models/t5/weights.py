@@ -79,9 +79,11 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
     if config is not None and not isinstance(config, T5Config):
         raise InputError(f"{prefix}: the {rules.CONFIG} in the same folder is not a configuration "
                          "of T5; remove it.")
-    notes = () if config else (
-        "The configuration is that of the shapes; dropout_rate is 0.1, what they do not show.",)
-    config = config or _mesh_config(prefix, tensors)
+    notes: tuple[str, ...] = ()
+    if config is None:
+        config = _mesh_config(prefix, tensors)
+        notes = ("The configuration is that of the shapes; dropout_rate is 0.1, what they do not "
+                 "show.",)
     is_legacy = any("/layer_norm/" in name for name in tensors)
     return Source(prefix, config, tensors, _mesh_table(config.has_encoder, is_legacy),
                   rules.vocabulary_beside(prefix), notes=notes)

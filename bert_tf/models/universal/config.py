@@ -70,8 +70,9 @@ class UniversalConfig(Sizes):
     @property
     def depth(self) -> int:
         """T, the most steps that a position takes."""
-        return (self.act_max_steps or 2 * self.num_hidden_layers) if self.halts else (
-            self.num_hidden_layers)
+        if self.halts:
+            return self.act_max_steps or 2 * self.num_hidden_layers
+        return self.num_hidden_layers
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:

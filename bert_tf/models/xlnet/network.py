@@ -69,8 +69,9 @@ class XLNet(Network):
         self.embeddings = XLNetEmbeddings(config, name="embeddings", dtype=policy)
         self.layers_ = [TwoStreamLayer(config, name=f"layer_{i}", dtype=policy)
                         for i in range(config.n_layer)]
-        self.shared_biases = None if config.untie_r else SharedBiases(config, name="encoder",
-                                                                      dtype=policy)
+        self.shared_biases = None
+        if not config.untie_r:
+            self.shared_biases = SharedBiases(config, name="encoder", dtype=policy)
         self.pooler = Summary(config, name="pooler", dtype=policy)
         self.carries: dict[str, tuple[int, ...]] = {}
         if config.mem_len:

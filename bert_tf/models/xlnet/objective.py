@@ -1,5 +1,4 @@
-"""The tokens of a sequence in a random order (arXiv:1906.08237; zihangdai/xlnet, `modeling.py`,
-`lm_loss`).
+"""A sequence's tokens in a random order (arXiv:1906.08237; zihangdai/xlnet, modeling.py, lm_loss).
 
 Shapes: B batch, P predictions, H hidden, V vocabulary.
 """

@@ -33,8 +33,7 @@ def read_stream(lines: Sequence[str], tokenizer, eod_id: int | None, holds_ids: 
     """Returns the stream of one file: every line is a sentence.
 
     Args:
-        eod_id: the token that a blank line becomes, a sentence of its own; None leaves blank lines
-            out.
+        eod_id: the token of a blank line, a sentence of its own; None leaves blank lines out.
         holds_ids: whether the lines hold ids, not text.
 
     Raises:

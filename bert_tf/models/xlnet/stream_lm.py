@@ -53,5 +53,6 @@ class StreamLM(TokenLosses, PermutationLM):
     def summarize(self, tallies: Mapping[str, np.ndarray]) -> dict[str, float]:
         """Returns `word_perplexity`, where there is a word."""
         words = float(tallies["words"])
-        return {"word_perplexity": perplexity(float(tallies["total_loss"]) / words)
-                } if words else {}
+        if not words:
+            return {}
+        return {"word_perplexity": perplexity(float(tallies["total_loss"]) / words)}

@@ -215,8 +215,10 @@ class LabelledKind(Kind):
                    is_test: bool) -> list[str]:
         """Writes the further files that the task's server or scorer reads; returns their paths. See
         `decode` for the arguments; `is_test` marks a split to predict."""
+        if not is_test:
+            return []
         return [*write_probabilities(folder, source, answers),
-                *write_whole(folder, source, predicted)] if is_test else []
+                *write_whole(folder, source, predicted)]
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
@@ -322,8 +324,7 @@ class SplitPredictions:
 
     def combine(self, members: list) -> tuple[dict, typing.Any]:
         """Several models' answers together, and the predictions. `members` are tuples of each one's
-        predictions (an object of this class), answers and records; the first tuple has this
-        object."""
+        predictions (an object of this class), answers and records; the first has this object."""
         kind = self._task.kind
         units = [kind.units(answers, _Padded(records)) for _, answers, records in members]
         records = members[0][2]

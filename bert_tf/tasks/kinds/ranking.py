@@ -14,12 +14,10 @@ from bert_tf.tasks.kinds.sentence import MultipleChoice
 
 class Ranking(MultipleChoice):
     """The candidate that answers a question. An example's texts are the question and its
-    candidates; its label is the right one's place. The first of a task's labels marks right
-    candidates.
+    candidates; its label is the right one's place. The first label marks right candidates.
 
     Predictions are integer [N, C], each candidate's rank: the number of candidates with a higher
-    score. Targets are [N]. Files name the first of several best candidates; scores count what
-    chance gives.
+    score. Targets are [N]. Files name the first of several best; scores count what chance gives.
     """
 
     name, title = "ranking", "relevance ranking"

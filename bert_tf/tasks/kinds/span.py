@@ -102,8 +102,10 @@ class Span(Kind):
         return f"{SquadPredictions.prefix}/{task.headline}"
 
     def scored_on(self, identities, options):
+        if not identities:
+            return None
         return [*identities, options.get(THRESHOLD, 0.0), options["n_best_size"],
-                options["max_answer_length"]] if identities else None
+                options["max_answer_length"]]
 
     def check_example(self, texts, tokenizer, where):
         if not tokenizer.encode(texts[1]):

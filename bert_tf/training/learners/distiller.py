@@ -83,8 +83,10 @@ class Distiller(Learner):
         teacher = cls.open_teacher(config, terms, dtype, settings)
         network, made = networks.build(config, dtype=dtype), []
         for term in terms:
-            made += teacher.objectives if term.network == "teacher" else [
-                make_term(term, config, teacher.encoder.config, dtype, settings)]
+            if term.network == "teacher":
+                made += teacher.objectives
+            else:
+                made.append(make_term(term, config, teacher.encoder.config, dtype, settings))
         learner = cls(network, made, teacher)
         if settings.teacher_layers:
             transfer.begin_with(learner, teacher, list(map(int, settings.teacher_layers)),
