@@ -222,7 +222,8 @@ def _goes_on(paragraph, boundary, enclosed, language):
         return _goes_on_wide(paragraph, boundary, enclosed)
     if boundary["half"] is not None:
         return bool(_BARE_PARTICLE.match(paragraph, end))
-    if boundary["letter"] and _is_small(boundary["letter"]):
+    letter = boundary["letter"] or ""
+    if letter.islower() and letter.title() != letter:       # Georgian has no other form
         return True
     closing = (boundary["closing"] or boundary["clear"] or "").strip()
     if closing:
@@ -303,9 +304,3 @@ def _enclosed(paragraph):
             if mark.start() - first <= _MOST_ENCLOSED:
                 pairs[mark.start()] = first
     return pairs
-
-
-def _is_small(letter):
-    """Whether a letter is lower case and has another form at the begin of a sentence; Georgian
-    letters are lower case and have none."""
-    return letter.islower() and letter.title() != letter
