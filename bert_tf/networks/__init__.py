@@ -1,5 +1,6 @@
 """Networks: from ids to named tensors."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
@@ -20,7 +21,7 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
                         "type_vocab_size", "task_types")
 
-__getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+_from_files, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.network": ["Bert"],
     "networks.encoder": ["BertEncoder"],
     "networks.pooling": ["pool"],
@@ -38,6 +39,13 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.universal.network": ["UniversalTransformer"],
     "models.xlnet.network": ["XLNet"]})
 __all__ += ["NETWORKS", "attentions", "build", "first_state", "network_of"]
+
+
+def __getattr__(name: str) -> Any:
+    value = globals()[name] = _from_files(name)
+    # lazy_loader puts it into bert_tf too, whose own classes have `from_pretrained`.
+    vars(sys.modules["bert_tf"]).pop(name, None)
+    return value
 
 
 def build(config: "Sizes", **options: Any) -> Any:
