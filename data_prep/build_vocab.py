@@ -57,7 +57,7 @@ _PIECE_BYTES = 1 << 22
 _REPEATED = 1024        # of a word in one text of the library, which takes much memory for each
 _ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json",
             "elmo_words": "", "sequence_words": ""}
-# Advice where a tokenizer drops the marks of letters; bert-quickstart has --do_lower_case too.
+# Advice where a tokenizer drops the marks of letters; the quickstart has --do_lower_case too.
 _KEEPING_MARKS = {
     "wordpiece": "give --do_lower_case=False, which keeps them; bert-build-vocab "
                  "--strip_accents=False keeps them in lower-cased text",

@@ -5,10 +5,10 @@ absent, and it is the same for any number of workers. Run the same command again
 job.
 
 Example:
-    bert-create-finetuning-data --task=mrpc --data_dir=glue/MRPC --vocab_file=vocab.txt \\
+    bert-finetune --records_only --task=mrpc --data_dir=glue/MRPC --vocab_file=vocab.txt \\
         --max_seq_length=128 --output_dir=/tmp/mrpc
-    bert-create-finetuning-data --train_file=mail.csv --text_a_column=body --label_column=folder \\
-        --vocab_file=vocab.txt --output_dir=/tmp/mail
+    bert-finetune --records_only --train_file=mail.csv --text_a_column=body \\
+        --label_column=folder --vocab_file=vocab.txt --output_dir=/tmp/mail
 """
 
 import dataclasses
@@ -33,6 +33,7 @@ class FinetuningDataFlags:
 
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
     vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.")
+    records_only: bool = option(True, "Make only the records; nothing is trained.")
     do_lower_case: bool | None = option(
         None, "Lower-case the text. Default: as in fine-tuning, as the vocabulary's tokens show, "
         "else as its tokenizer_config.json says.")

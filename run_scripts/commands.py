@@ -1,7 +1,8 @@
 """The commands, by the names that users type.
 
 All console scripts call `run`, which looks at the name that the program was started with. Where
-they are not installed, `python -m run_scripts.commands NAME --flag=value ...` is the command NAME.
+they are not installed, `python -m run_scripts.commands NAME --flag=value ...` is the command NAME;
+`python -m run_scripts.analysis` is bert-analyze, and `python -m benchmarks` is bert-benchmark.
 """
 
 import ast
@@ -34,12 +35,9 @@ COMMANDS = {
     "bert-extract-text": "data_prep.extract_text",
     "bert-build-vocab": "data_prep.build_vocab",
     "bert-create-pretraining-data": "data_prep.create_pretraining_data",
-    "bert-create-finetuning-data": "data_prep.create_finetuning_data",
     "bert-verify-records": "data_prep.verify_records",
     # Training.
-    "bert-quickstart": "run_scripts.quickstart",
     "bert-run-pretraining": "run_scripts.run_pretraining",
-    "bert-show-pretraining": "run_scripts.show_pretraining",
     "bert-finetune": "run_scripts.finetune",
     # Smaller models.
     "bert-distill": "run_scripts.distill",
@@ -62,7 +60,8 @@ VARIANTS = {
     "bert-create-pretraining-data": {"--train_filelist": "data_prep.import_ernie_data"},
     "bert-finetune": dict.fromkeys((
         "--task_kind=tagging", "--task_kind=multiple_choice", "--task_kind=span",
-        "--task_kind=text_to_text", "--tasks", "--suite"), "run_scripts.finetune"),
+        "--task_kind=text_to_text", "--tasks", "--suite", "--records_only"),
+        "run_scripts.finetune"),
     "bert-distill": {"--recipe=theseus": "run_scripts.run_theseus"},
     "bert-quantise-model": {"--measure_sensitivity": "run_scripts.measure_sensitivity"},
 }
@@ -153,7 +152,8 @@ def _find_program(command):
     if name is None and _HELP & {*sys.argv}:
         with signals.reaching_output():
             print(f"{importlib.import_module(COMMANDS[command]).__doc__.strip()}\n\n"
-                  f"    {command} NAME --flag=value ...\n    {command} NAME --help\n")
+                  f"    {command} NAME --flag=value ...\n    {command} NAME --help\n\n"
+                  f"Where {command} is not installed: python -m {COMMANDS[command]} NAME ...\n")
             for program, module in modules.items():
                 print(f"  {program:<{max(map(len, modules))}}  {first_line(module)}")
         sys.exit()

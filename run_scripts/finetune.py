@@ -9,7 +9,8 @@ the point with the best median on the development set; the best run of this poin
 files. It writes the mean, deviation and median of every cell, the suite's averages, and the archive
 for the server. Several processes with the same flags share the work.
 
-Records are made once. Run the same command again to resume; it does not repeat finished trials.
+Records are made once; --records_only makes them and does not train, with flags of its own. Run the
+same command again to resume; it does not repeat finished trials.
 
 Example:
     bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval --do_predict \\
@@ -40,6 +41,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags.parsing import expand_flagfiles, given_flags
+from data_prep import create_finetuning_data
 from run_scripts.finetuning import carry_out
 
 
@@ -59,7 +61,11 @@ def main(*groups: Any) -> None:
 
 def run() -> None:
     try:
-        job = jobs.JOBS[jobs.job_of(given_flags(expand_flagfiles(sys.argv[1:])))]
+        given = given_flags(expand_flagfiles(sys.argv[1:]))
+        if "records_only" in given:
+            create_finetuning_data.run()
+            return
+        job = jobs.JOBS[jobs.job_of(given)]
     except InputError as error:
         sys.exit(f"error: {error}")
     flags.run(main, *job.classes, defaults=job.defaults)

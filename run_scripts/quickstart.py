@@ -33,7 +33,8 @@ from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import TrainSettings
 from data_prep import build_vocab, create_pretraining_data, extract_text
-from run_scripts import quickstart_answers, run_pretraining, show_pretraining
+from run_scripts import quickstart_answers, run_pretraining
+from run_scripts.analysis import pretraining
 from run_scripts.library_task import LIBRARIES
 from run_scripts.quickstart_report import draw_attention, write_report
 
@@ -157,7 +158,7 @@ def main(job: QuickstartFlags) -> None:
     _train(job, folder, path("train.tfrecord"), path("held_out.tfrecord"), path("vocab.txt"))
 
     _say(5, "what it learned")
-    learned = show_pretraining.show(
+    learned = pretraining.show(
         path("model"), path("vocab.txt"), path("train.tfrecord"), path("held_out.tfrecord"),
         path("held_out.txt"), path("curves.png"), seed=job.random_seed)
     answers = _fine_tune(job, path)

@@ -12,8 +12,8 @@ import bert_tf
 from bert_tf import analysis
 from bert_tf.data.text.vectors import Texts
 from bert_tf.files import open_file, write_aside
+from run_scripts.analysis.pretraining import Learned, shown_perplexity
 from run_scripts.quickstart_answers import LABELS, Answers, snippet
-from run_scripts.show_pretraining import Learned, shown_perplexity
 
 _LONGEST = 64       # tokens of the text whose attention is shown
 

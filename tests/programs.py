@@ -3,10 +3,19 @@
 import dataclasses
 import functools
 
-from run_scripts import commands
+from run_scripts import commands, quickstart
 
+QUICKSTART = "run_scripts.quickstart"       # which is no command
 names = functools.cache(commands.program_names)
-program = functools.cache(commands.describe)
+
+
+@functools.cache
+def program(command):
+    """The `commands.Program` of a command line."""
+    if command.split()[0] == QUICKSTART:
+        return commands.Program(quickstart.__doc__, quickstart.main, (quickstart.QuickstartFlags,),
+                                None, None)
+    return commands.describe(command)
 
 
 @functools.cache

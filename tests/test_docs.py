@@ -17,6 +17,7 @@ from bert_tf.config.sizes import PRESETS
 from bert_tf.finetuning_defaults import DEFAULTS
 from bert_tf.recipes import RECIPES
 from run_scripts import commands
+from tests import programs
 from tests.programs import fields, names
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -27,7 +28,7 @@ TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
 # Flags of other programs, and of all programs.
 FOREIGN = {"logdir", "na-prob-file", "help", "helpfull", "flagfile"}
 PROGRAMS = {command: commands.programs(command) for command in commands.SEVERAL}
-SHELL_SCRIPTS = {"run_scripts/quickstart.sh": "bert-quickstart"}
+SHELL_SCRIPTS = {"run_scripts/quickstart.sh": programs.QUICKSTART}
 
 
 def command_lines(text):
@@ -226,7 +227,7 @@ def fixture_here(request, monkeypatch):
 def test_pretraining_writes_what_the_page_lists(eagerly, folder):
     run(find_command("pretraining.md", "bert-verify-records"))
     # A command keeps its flags for this one; a call from Python does not.
-    run(find_command("pretraining.md", "bert-show-pretraining"), input_file="train.tfrecord",
+    run(find_command("pretraining.md", "bert-analyze pretraining"), input_file="train.tfrecord",
         eval_input_file="held_out.tfrecord")
     made = {path.name for path in (folder / "run").iterdir()}
     assert {"metrics.jsonl", "tensorboard", "eval_results.txt", "model.keras"} <= made

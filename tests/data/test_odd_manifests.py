@@ -20,9 +20,9 @@ _LENGTHS = ["--vocab_file=vocab.txt", "--num_workers=1", "--max_seq_length=16"]
 COMMANDS = (
     ["bert-create-pretraining-data", *_LENGTHS, "--input_file=text.txt", "--dupe_factor=1",
      "--output_file=text/text.tfrecord", "--max_predictions_per_seq=4"],
-    ["bert-create-finetuning-data", *_LENGTHS, "--task_kind=tagging", "--train_file=tags.txt",
+    ["bert-finetune", "--records_only", *_LENGTHS, "--task_kind=tagging", "--train_file=tags.txt",
      "--output_dir=tags"],
-    ["bert-create-finetuning-data", *_LENGTHS, "--task_kind=multiple_choice",
+    ["bert-finetune", "--records_only", *_LENGTHS, "--task_kind=multiple_choice",
      "--train_file=choices.jsonl", "--text_a_column=question", "--choice_columns=answer*",
      "--label_column=right", "--output_dir=choices"])
 

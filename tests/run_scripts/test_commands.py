@@ -48,8 +48,8 @@ def test_keras_imports_no_package_that_a_command_does_not_use():
     assert (ended.returncode, ended.stdout.strip()) == (0, ""), ended.stderr
 
 
-def run(*arguments, cwd=ROOT):
-    done = subprocess.run([sys.executable, "-m", "run_scripts.commands", *arguments], cwd=cwd,
+def run(*arguments, package="run_scripts.commands", cwd=ROOT):
+    done = subprocess.run([sys.executable, "-m", package, *arguments], cwd=cwd,
                           capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -68,6 +68,7 @@ def test_programs_have_a_line_each(command):
     ("bert-build-vocab -init_vocab_file v.txt", "data_prep.extend_vocab"),
     ("bert-build-vocab --flagfile={folder}/flags.txt", "data_prep.extend_vocab"),
     ("bert-build-vocab --flagfile={folder}/absent.txt", "data_prep.build_vocab"),
+    ("bert-finetune --records_only --task=mrpc", "data_prep.create_finetuning_data"),
     ("bert-quantise-model --measure_sensitivity --task=mrpc", "run_scripts.measure_sensitivity"),
     ("bert-distill --recipe=theseus --predecessor=a", "run_scripts.run_theseus"),
     ("bert-distill --recipe theseus", "run_scripts.run_theseus"),
@@ -136,6 +137,8 @@ def test_what_decides_nothing_is_said(tmp_path):
 def test_benchmarks_are_listed_and_found():
     status, out, err = run("bert-benchmark", "--help")
     assert (status, err) == (0, "") and "  masking-rates      Measures the effect" in out
+    assert (status, out, err) == run("--help", package="benchmarks")
+    assert "python -m benchmarks NAME" in out
     status, out, err = run("bert-benchmark", "dat")
     assert (status, out) == (1, "") and "did you mean data?" in err and err.count("\n") == 1
     status, out, err = run("bert-benchmark")

@@ -15,7 +15,8 @@ from bert_tf.tokenization import default_case, open_tokenizer
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
-from run_scripts import run_pretraining, show_pretraining
+from run_scripts import run_pretraining
+from run_scripts.analysis import pretraining
 from run_scripts.finetuning import carry_out
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
 from run_scripts.pretraining.tokenizer import find_tokenizer
@@ -87,7 +88,7 @@ def test_later_commands_need_no_vocabulary(folder, run, tmp_path, capsys):
     assert bert_tf.Predictor(run)("the [MASK] .")["masks"] == fill("the [MASK] .")["masks"]
     records = str(folder / "records" / "train.tfrecord")
     capsys.readouterr()
-    show_pretraining.main(show_pretraining.ShowPretrainingFlags(
+    pretraining.main(pretraining.ShowPretrainingFlags(
         output_dir=str(run), input_file=records, eval_input_file=records,
         eval_text=str(folder / "text.txt")))
     shown = capsys.readouterr().out
@@ -128,7 +129,7 @@ def test_fine_tuning_lower_cases_as_hugging_face_says(word, lower, wanted, tmp_p
 def test_short_sentences_are_shown_where_there_are_no_others(run, folder, tmp_path, capsys):
     (tmp_path / "own.txt").write_text("the old house .\n\nThe dog .\n")
     records = str(folder / "records" / "train.tfrecord")
-    show_pretraining.main(show_pretraining.ShowPretrainingFlags(
+    pretraining.main(pretraining.ShowPretrainingFlags(
         output_dir=str(run), input_file=records, eval_input_file=records,
         eval_text=str(tmp_path / "own.txt")))
     assert capsys.readouterr().out.count("[MASK]") == 2

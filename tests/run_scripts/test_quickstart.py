@@ -11,10 +11,10 @@ from run_scripts import (
     quickstart,
     quickstart_answers,
     quickstart_report,
-    show_pretraining,
 )
+from run_scripts.analysis import pretraining
+from run_scripts.analysis.pretraining import Guess, Learned
 from run_scripts.quickstart_answers import Answer, Answers
-from run_scripts.show_pretraining import Guess, Learned
 
 
 class Page(html.parser.HTMLParser):
@@ -138,7 +138,7 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
         assert "predicts held-out masked words no better" in str(error)
     said = capsys.readouterr().out
     assert "== 6/6 fine-tuning: left out" in said and "bert-fill-mask" in said
-    assert show_pretraining.records_of(str(tmp_path / "out" / "model")) == {
+    assert pretraining.records_of(str(tmp_path / "out" / "model")) == {
         name: [str(tmp_path / "out" / records)] for name, records in (
             ("input_file", "train.tfrecord"), ("eval_input_file", "held_out.tfrecord"))}
     page = Page((tmp_path / "out" / "report.html").read_text())

@@ -26,7 +26,8 @@ from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, RowFlags, StreamFlags
-from run_scripts import commands, run_pretraining, show_pretraining
+from run_scripts import commands, run_pretraining
+from run_scripts.analysis import pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests import processes
 from tests.data_prep.conftest import TOKENS, WORDS
@@ -334,7 +335,7 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     learned = [[name for name in names if f"{name}/loss" in row] for row in rows]
     assert learned == [[names[i]] for i in (0, 3, 1, 2, 4, 5, 6, 3)] + [names]
     for held_out, tasks in ((paths, len(names)), (paths[-1:], 1)):
-        shown = show_pretraining.show(str(tmp_path / "out"), str(folder / "vocab.txt"), paths,
+        shown = pretraining.show(str(tmp_path / "out"), str(folder / "vocab.txt"), paths,
                                       held_out, "", str(tmp_path / "curves.png"))
         assert len(shown.scores) == 2 * tasks
         assert shown.scores[-2][0] == "ir relevance" and shown.scores[-1][2] == 1 / 3
@@ -374,7 +375,7 @@ def test_what_was_learned_is_shown(case, lines, folder, records, whole, tmp_path
     text.write_text("the house a tree the walk the cafe a tree\n" * 6, encoding="utf-8")
     output = str(whole(case)[0])
     capsys.readouterr()
-    learned = show_pretraining.show(output, str(folder / "vocab.txt"), path, path,
+    learned = pretraining.show(output, str(folder / "vocab.txt"), path, path,
                                     str(text), str(picture))
     said = capsys.readouterr().out.splitlines()
     assert [line[:24].rstrip() for line in said[:said.index("")]] == ["training records", *lines]
@@ -575,7 +576,7 @@ def test_odd_values_in_a_manifest_are_refused(
 def test_examples_of_a_task_are_refused(folder, train, tmp_path):
     (tmp_path / "train.csv").write_text("text,label\na,x\nb,y\n")
     main, settings = commands.parse([
-        "bert-create-finetuning-data", f"--train_file={tmp_path / 'train.csv'}",
+        "bert-finetune", "--records_only", f"--train_file={tmp_path / 'train.csv'}",
         "--text_a_column=text", "--label_column=label", f"--vocab_file={folder / 'vocab.txt'}",
         "--num_workers=1", "--max_seq_length=16", f"--output_dir={tmp_path}"])
     main(*settings)

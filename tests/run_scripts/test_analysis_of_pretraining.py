@@ -11,7 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.recipes import Term
 from bert_tf.tokenization import Vocabulary, WordpieceTokenizer, open_tokenizer
 from bert_tf.training import Learner
-from run_scripts import show_pretraining
+from run_scripts.analysis import pretraining
 from tests.training import tiny
 
 SENTENCES = ["The old house stood near the Zürich river.", "Nobody knew where the sailor lived.",
@@ -53,7 +53,7 @@ def test_what_is_damaged_or_missing_is_named(folder, tmp_path, name, change, par
     else:
         path.unlink(missing_ok=True)
     with pytest.raises(InputError, match=part):
-        show_pretraining.main(show_pretraining.ShowPretrainingFlags(
+        pretraining.main(pretraining.ShowPretrainingFlags(
             output_dir=str(tmp_path / "run"), vocab_file=str(tmp_path / "run" / "vocab.txt"),
             input_file="absent", eval_input_file="absent", picture=str(tmp_path / "a.png"),
             eval_text=str(tmp_path / "run" / "text.txt")))
@@ -61,14 +61,14 @@ def test_what_is_damaged_or_missing_is_named(folder, tmp_path, name, change, par
 
 def test_a_run_that_does_not_exist_is_named():
     with pytest.raises(InputError, match="--output_dir: there is no absent; name"):
-        show_pretraining.main(show_pretraining.ShowPretrainingFlags(output_dir="absent"))
+        pretraining.main(pretraining.ShowPretrainingFlags(output_dir="absent"))
 
 
 def test_the_picture_gets_a_folder_before_the_work_begins(folder, tmp_path):
     for picture, message in (("new/a.png", "--input_file: no file"), ("text/a.png", "--picture: ")):
         (tmp_path / "text").write_text("a file")
         with pytest.raises(InputError, match=message):
-            show_pretraining.main(show_pretraining.ShowPretrainingFlags(
+            pretraining.main(pretraining.ShowPretrainingFlags(
                 output_dir=str(folder), input_file="absent", eval_input_file="absent",
                 picture=str(tmp_path / picture)))
     assert (tmp_path / "new").is_dir()
@@ -78,7 +78,7 @@ def test_the_picture_gets_a_folder_before_the_work_begins(folder, tmp_path):
 def test_whole_words_are_drawn_one_of_a_sentence(test_data, vocabulary):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / vocabulary))
     common = set(tokenizer.encode("where where stood Nobody nobody"))
-    drawn = [show_pretraining.draw_words(tokenizer, SENTENCES, common, seed, 2)
+    drawn = [pretraining.draw_words(tokenizer, SENTENCES, common, seed, 2)
              for seed in (*range(200), 0)]
     assert drawn[0] == drawn[-1] and len({tuple(words) for words in drawn}) > 10
     answers = set()
@@ -99,14 +99,14 @@ def test_whole_words_are_drawn_one_of_a_sentence(test_data, vocabulary):
 def test_a_word_is_masked_with_the_marks_that_its_token_lacks(sentence, word, token):
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", token]
     lower = WordpieceTokenizer(Vocabulary(tokens), True)
-    drawn = show_pretraining.draw_words(lower, [sentence], {1}, 0, 1)
+    drawn = pretraining.draw_words(lower, [sentence], {1}, 0, 1)
     assert drawn == [(sentence.replace(word, "[MASK]"), word, 5)]
 
 
 def test_words_with_marks_are_words():
     cased = WordpieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
                                            "हिन्दी"]), False)
-    assert show_pretraining.draw_words(cased, ["एक हिन्दी है"], {1}, 0, 1) == [
+    assert pretraining.draw_words(cased, ["एक हिन्दी है"], {1}, 0, 1) == [
         ("एक [MASK] है", "हिन्दी", 5)]
 
 
@@ -121,7 +121,7 @@ def test_a_guess_is_right_by_its_token(monkeypatch, capsys):
             for _ in texts:
                 yield {"masks": [[{"id": 5, "text": "fenetre", "probability": 0.5}]]}
 
-    guesses, _ = show_pretraining._guess(
+    guesses, _ = pretraining._guess(
         Fill(), ["La Fenêtre la", "la château la"], np.array([0] * 7 + [9]), 1)
     assert {guess.word: guess.is_hit for guess in guesses} == {"Fenêtre": True, "château": False}
     assert "1 of 2 words are among the 5 guesses" in capsys.readouterr().out
@@ -129,11 +129,11 @@ def test_a_guess_is_right_by_its_token(monkeypatch, capsys):
 
 def test_records_are_those_of_the_run(tmp_path):
     with pytest.raises(InputError, match="--input_file must be given"):
-        show_pretraining.records_of(str(tmp_path))
+        pretraining.records_of(str(tmp_path))
     (tmp_path / "flags.txt").write_text(
         "# bert-run-pretraining --flagfile=THIS_FILE\n--do_train\n--input_file=a*,b\n")
-    assert show_pretraining.records_of(str(tmp_path)) == {
+    assert pretraining.records_of(str(tmp_path)) == {
         "input_file": ["a*", "b"], "eval_input_file": ["a*", "b"]}
     with (tmp_path / "flags.txt").open("a") as file:
         file.write("--eval_input_file=c\n")
-    assert show_pretraining.records_of(str(tmp_path))["eval_input_file"] == ["c"]
+    assert pretraining.records_of(str(tmp_path))["eval_input_file"] == ["c"]

@@ -1,7 +1,6 @@
 """Compares a pre-trained model with baselines, shows guesses, and draws curves.
 
-Example:
-    bert-show-pretraining --output_dir=run --eval_text=held_out.txt --picture=curves.png
+    bert-analyze pretraining --output_dir=run --eval_text=held_out.txt --picture=curves.png
 """
 
 import csv
@@ -25,7 +24,6 @@ from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tokenization.vocabulary import MASK, check_fits
 from bert_tf.training.reporting import evaluated_on, read_metrics
-from run_scripts import commands
 
 _SENTENCES, _GUESSES = 10, 5
 # Tokens that are too frequent to be worth a guess; of few tokens a fourth.
@@ -350,7 +348,3 @@ def main(job: ShowPretrainingFlags) -> None:
     show(job.output_dir, job.vocab_file, job.input_file or known["input_file"],
          job.eval_input_file or known["eval_input_file"], job.eval_text, job.picture,
          job.do_lower_case, job.random_seed)
-
-
-if __name__ == "__main__":
-    commands.start(__name__)
