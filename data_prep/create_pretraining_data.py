@@ -5,14 +5,11 @@ equal google-research/bert create_pretraining_data.py's, value for value, for a 
 piece (--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the
 original would treat a separate file. Run the same command again to resume.
 
-With --recipe=xlnet the text is read as a stream, and the records equal the records of
-zihangdai/xlnet data_utils.py.
-
 With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws new
 masks at each reading.
 
-With --train_filelist the command reads ERNIE's own data: bert-create-pretraining-data
---train_filelist --help lists the flags.
+Other recipes have flags of their own, which --help lists after --recipe=NAME. With --train_filelist
+the command reads a file of ids: bert-create-pretraining-data --train_filelist --help.
 
 Example:
     bert-create-pretraining-data --input_file=text.txt --output_file=/tmp/text.tfrecord \\
@@ -34,27 +31,29 @@ from bert_tf.tokenization import base
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
+from data_prep.denoising_job import TargetJob
+from data_prep.labelled_job import LabelledJob
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from data_prep.record_job import RecordJob
 from data_prep.runner_flags import RunnerFlags
 from data_prep.stream_flags import RowFlags, StreamFlags
 from data_prep.stream_job import StreamJob
-from data_prep.text_job import LabelledJob, RowJob, TargetJob, TextJob
+from data_prep.text_job import RowJob, TextJob
 
 _SAMPLE = 1 << 17       # bytes of text that show how its lines are
 
 
 def _check_vocabulary(job, recipe, vocabulary):
-    """Raises InputError for a vocabulary without the special tokens of a sequence, and for XLNet's
-    if the recipe's sequences begin with the class token: XLNet's end with it, in a third segment.
-    """
+    """Raises InputError for a vocabulary without the special tokens of a sequence, and for one with
+    the class token at the end if the recipe's sequences begin with it."""
     layout = vocabulary.layout
     if layout.pads_left and not (recipe.denoising or recipe.segments.bare
                                  or PAIRINGS[recipe.segments.pairing].in_rows):
-        raise InputError(f"--vocab_file: {job.vocab_file} is a vocabulary of XLNet, whose class "
-                         "token is the last, and --recipe="
-                         f"{recipe.name} needs it first; give --recipe=xlnet or another "
-                         "vocabulary.")
+        names = [name for name, each in recipes.RECIPES.items()
+                 if PAIRINGS[each.segments.pairing].in_streams]
+        raise InputError(f"--vocab_file: {job.vocab_file} is a vocabulary whose class token is the "
+                         f"last, and --recipe={recipe.name} needs it first; give "
+                         f"--recipe={' or '.join(names)}, or another vocabulary.")
     needed = ["sep"]
     if not recipe.denoising:
         ends = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]

@@ -15,10 +15,6 @@ from bert_tf.recipes.corruption import Segments
 
 SHARE_FLAGS = ("random_share", "swapped_share")
 UNITS = ("subwords", "words", "tags", "phrases")
-# Pairings that draw shorter sequences, and pairings that draw a random B.
-_SHORTENED = ("segment_pairs", "electra", "sentence_reordering", "sentence_distance")
-_DRAWN = ("segment_pairs", "sentence_pairs")
-_TASK_PAIRINGS = ("sentence_reordering", "sentence_distance", "labelled_pairs")
 
 
 def reads_lines(recipe: recipes.Recipe) -> bool:
@@ -37,7 +33,12 @@ def _for(holds):
     return only("recipe", *(name for name, row in recipes.RECIPES.items() if holds(row)))
 
 
+def _with(holds):
+    return only("segments", *(name for name, pairing in PAIRINGS.items() if holds(pairing)))
+
+
 _of_lines, _of_masks = _for(reads_lines), _for(_masks)
+_of_drawn_pairs = _with(lambda pairing: pairing.draws_b)
 _CASE = ("Lower-case the text. Default: as the vocabulary's tokenizer_config.json says, else as "
          "its tokens show.")
 _ACCENTS = ("Drop accents (WordPiece). Default: as the vocabulary's tokenizer_config.json says, "
@@ -63,16 +64,15 @@ class PretrainingDataFlags:
     max_seq_length: int = option(
         128, "Maximum tokens of a sequence, [CLS] and [SEP] included.", least=5, most=1 << 14)
     max_predictions_per_seq: int = _for(lambda recipe: recipe.chooses_tokens)(
-        20, "Maximum masked positions in a sequence: about max_seq_length * masked_lm_prob. For "
-        "xlnet: number of predicted tokens; 0: as many as are drawn.", least=0,
-        most=1 << 14)
+        20, "Maximum masked positions in a sequence: about max_seq_length * masked_lm_prob. In "
+        "streams: number of predicted tokens; 0: as many as are drawn.", least=0, most=1 << 14)
     random_seed: int = option(12345, "Seed of every random choice.")
     dupe_factor: int = option(
-        10, "Number of passes over the text, each with different pairs and masks. Recipe "
-        "transformer_xl reads the text once.", least=1, most=1 << 20)
+        10, "Number of passes over the text, each with different pairs and masks. A text "
+        "in one stream is read once.", least=1, most=1 << 20)
     masked_lm_prob: float = _of_masks(
         0.15, "Share of the tokens to predict.", above=0, most=1)
-    short_seq_prob: float = only("segments", *_SHORTENED)(
+    short_seq_prob: float = _with(lambda pairing: pairing.shortens)(
         0.1, "Share of the sequences that get a random length below the maximum.", least=0,
         most=1)
     piece_bytes: int = _of_lines(
@@ -83,22 +83,17 @@ class PretrainingDataFlags:
     recipe: str = option(
         "bert", "The pre-training method; it sets the defaults of other flags.",
         choices=recipes.RECIPES)
-    random_next_sentence: bool | None = only("segments", *_DRAWN)(
-        None, "Half of the pairs get a random B (BERT's next sentence prediction). If false, A and "
-        "B are swapped in half of the pairs (ALBERT's sentence order).")
+    random_next_sentence: bool | None = _of_drawn_pairs(
+        None, "Half of the pairs get a random B (next sentence prediction). If false, A and B are "
+        "swapped in half of the pairs (sentence order prediction).")
     segments: str | None = _for(_has_segments)(
-        None, "How a sequence is made: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
-        "(pairs of one sentence each), full_sentences (RoBERTa's: whole sentences, no second "
-        "segment and no label), doc_sentences (the same within one document), doc_blocks "
-        "(SpanBERT's: as doc_sentences, without separators), electra (ELECTRA's: successive "
-        "sentences of one document, divided in two). For lm_lstm and sa_lstm: document_texts or "
-        "line_texts (each document, or each line, is a text).", choices=tuple(
-            name for name, pairing in PAIRINGS.items() if not pairing.in_streams))
-    random_share: float | None = only("segments", *_DRAWN)(
+        None, "How a sequence is made: " + ", ".join(
+            f"{name} ({pairing.help})" for name, pairing in PAIRINGS.items() if pairing.help)
+        + ".", choices=tuple(name for name, pairing in PAIRINGS.items() if not pairing.in_streams))
+    random_share: float | None = _of_drawn_pairs(
         None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1)
     swapped_share: float | None = _for(lambda recipe: recipe.segments.negatives == "three_way")(
-        None, "Share of the remaining pairs in which A and B are swapped (StructBERT).", least=0,
-        most=1)
+        None, "Share of the remaining pairs in which A and B are swapped.", least=0, most=1)
     blanks_separate_docs: bool = _of_lines(
         True, "A blank line ends a document.")
     strip_accents: bool | None = option(None, _ACCENTS)
@@ -126,7 +121,7 @@ class PretrainingDataFlags:
         -1, "Column of the tags (IOB1 or BIO) of --masking_units=tags; -1 is the last. Column 0 "
         "has the words.")
     task: str = _for(lambda recipe: recipe.tasks or not reads_lines(recipe))(
-        "", "The task of these records. For xlnet: see --num_task.")
+        "", "The task of these records. Of parts of a stream: see --num_task.")
     labels: list[str] = only("task", "discourse_relation", "ir_relevance")(
         [], "All labels of --input_file in the order of their numbers. Give all records of a task "
         "the same. Default: strong, weak, random for ir_relevance; the file's own labels for "
@@ -166,10 +161,14 @@ class PretrainingDataFlags:
 
 
 def _of_task(recipe, job):
-    if not recipe.tasks and job.segments in _TASK_PAIRINGS:
-        raise InputError(f"{job.segments} is a task of recipe ernie2; give --recipe=ernie2 "
-                         f"--task={job.segments} in place of --segments.")
     if not recipe.tasks:
+        for other in recipes.RECIPES.values():
+            names = [name for name, task in other.tasks.items()
+                     if task.segments.pairing == job.segments != other.segments.pairing]
+            if names:
+                raise InputError(
+                    f"{job.segments} is a task of recipe {other.name}; give --recipe={other.name} "
+                    f"--task={' or '.join(names)} in place of --segments.")
         return recipe
     if job.task not in recipe.tasks:
         raise InputError(

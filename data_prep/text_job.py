@@ -19,15 +19,12 @@ from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError, counted
 from bert_tf.files import file_size, is_packed, open_unpacked, read_range
-from bert_tf.models.ernie import labelled_pairs
-from bert_tf.models.t5.records import create_pairs
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
 from data_prep.record_job import RecordJob, piece_seed
 
 _ROWS = 8192            # instances made into bytes at a time
-_SEEDS = 1 << 62        # seeds of data sets are below this number
 
 
 class TextJob(RecordJob):
@@ -115,7 +112,7 @@ class TextJob(RecordJob):
         result = {"shards": shards, "counts": counts, "coverage": coverage.totals(),
                   "line_sample": sample, "checksum": checksum, "version": self.version(piece)}
         if draws_of_corpus(self.recipe):
-            # DistilBERT's code counts lines that it leaves out, too.
+            # Lines that are left out count too, as in the original.
             is_whole = masking.find(self.recipe.corruption).by_rarity
             result["token_counts"] = np.bincount(
                 documents.tokens if is_whole else instances.counted_tokens,
@@ -169,46 +166,10 @@ class RowJob(TextJob):
         return {"bsz_per_host": self.stream.bsz_per_host}
 
 
-class TargetJob(TextJob):
-    """Inputs and targets."""
-
-    def own_options(self) -> dict[str, Any]:
-        return {"max_target_length": self.target_length}
-
-    def _make(self, documents, seed):
-        pairs = create_pairs(documents, self.tokenizer.vocabulary, seed % _SEEDS,
-                             self.recipe.denoising, self.job.max_seq_length, self.target_length,
-                             self.job.dupe_factor)
-        return pairs, pairs.counts()
-
-
-class LabelledJob(TextJob):
-    """Pairs with labels, one per line."""
-
-    boundary = places.LINE_END
-    has_sentences = False
-
-    @classmethod
-    def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
-        job.dupe_factor = 1     # nothing is drawn
-        labels = labelled_pairs.find_labels(job.input_file)      # also finds wrong lines
-        job.labels = job.labels or list(recipe.tasks[recipe.task].labels) or labels
-        if len(set(job.labels)) < max(2, len(job.labels)):
-            raise InputError(f"--labels={','.join(job.labels)}: a task has two labels or more, "
-                             "each named once.")
-        return recipe.vary({"num_labels": len(job.labels)})
-
-    def _documents(self, lines, tokenizer, marker, names):
-        lines, labels = labelled_pairs.as_documents(lines, self.job.labels, names)
-        documents = corpus.tokenize_documents(lines, tokenizer, True, marker)
-        labelled_pairs.give_labels(documents, labels, names)
-        return lines, documents
-
-
 def draws_of_corpus(recipe: Recipe) -> bool:
     """Returns whether training needs the number of each token in the text."""
     made = recipe.corruption
-    return recipe.network == "SequenceLstm" or masking.find(made).by_rarity or (
+    return recipe.counts_tokens or masking.find(made).by_rarity or (
         made.dynamic and made.replace_from == "corpus")
 
 

@@ -25,7 +25,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _CARD = "README.md"
 # Files that are read with the weights: configurations, tasks, vocabularies.
 _BESIDE = re.compile(
-    r"(?:bert_|ernie_|albert_|xlnet_)?config\.json|task\.json|labels\.txt|tokenizer_config\.json|"
+    r"(?:[a-z]+_)?config\.json|task\.json|labels\.txt|"
     r"added_tokens\.json|vocab\.(?:txt|json|bpe)|merges\.txt|"
     r"encoder\.json|dict\.txt|.*\.model")
 _VOCABULARY = re.compile(r"vocab\..*|encoder\.json|.*\.model")

@@ -29,22 +29,23 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None,
             and other programs make, nothing is written.
         without: a dataclass whose flags are left out.
         trains: whether the program makes what lies in the folder; if not, the flags of a training
-            there stay.
+            or of another program there stay.
     """
     path = os.path.join(folder, prefix + FLAGFILE)
-    if not any(config is filled for filled in _filled) or not trains and _is_of_training(path):
+    if not any(config is filled for filled in _filled) or not trains and _are_of_maker(path):
         return
     left_out = [f"--{field.name}=" for field in fields_of(without)] if without else []
     _write_flags(path, os.path.basename(sys.argv[0]),
                  [line for line in _given if not line.startswith(tuple(left_out))])
 
 
-def _is_of_training(path):
+def _are_of_maker(path):
     if not is_file(path):
         return False
     with open_file(path, "rt", encoding="utf-8") as file:
-        return any(line.rstrip() == "--do_train" or line.startswith("# bert-distill ")
-                   for line in file)
+        lines = [line.rstrip() for line in file]
+    own = f"# {os.path.basename(sys.argv[0])} "
+    return "--do_train" in lines or not "".join(lines[:1]).startswith(own)
 
 
 def keep_for(command: str, folder: str, *configs) -> None:

@@ -72,7 +72,7 @@ class Regression(LinearHead):
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
 
     For training, `mean` is subtracted from labels, and they are divided by `scale`, above 0;
-    answers are turned back. The scale is 5 for STS-B in google-research/electra. "within_0.5" is
+    answers are turned back. "within_0.5" is
     the share of answers less than 0.5 from their label.
     """
 

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.models.t5.corruption import Denoising
 from bert_tf.recipes.corruption import MaskTokens, Segments
 
 
@@ -65,11 +64,12 @@ class Recipe:
         tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
         instances: class of the instances that the records are made from, by its dotted name in
             `bert_tf`.
-        denoising: `Denoising`, where the records are inputs and targets; else None.
+        denoising: how the records' inputs and targets are made; None: they have none.
         network: class name of the network, as `bert_tf.networks` exports it.
         learner: class name of the learner, as `bert_tf.training` exports it.
         settings: class names of the dataclasses of flags that only such recipes have in training,
             as `bert_tf.training` exports them. The learner takes an object of the first.
+        counts_tokens: whether training needs the number of each token in the text.
         tasks: {name: `Task`} where there are several kinds of records, which have the features of
             all of them.
         task: the task whose records are meant; empty if it is open, or if there is one kind.
@@ -86,11 +86,12 @@ class Recipe:
     segments: Segments = Segments()
     corruption: MaskTokens = MaskTokens()
     instances: str = "data.instances.pretraining.Instances"
-    denoising: Denoising | None = None
+    denoising: Any = None
     network: str = "BertEncoder"
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
     learner: str = "Learner"
     settings: tuple[str, ...] = ()
+    counts_tokens: bool = False
     tasks: Mapping[str, Task] = dataclasses.field(default_factory=dict)
     task: str = ""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)

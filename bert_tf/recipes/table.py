@@ -243,7 +243,7 @@ RECIPES = {recipe.name: recipe for recipe in (
     *(Recipe(name, "1511.01432", "sequence_words",
              segments=Segments("document_texts", autoencoder=name == "sa_lstm"),
              corruption=_NEXT, network="SequenceLstm", settings=("SampledSettings",),
-             terms=(Term("RecurrentLM", options={
+             counts_tokens=True, terms=(Term("RecurrentLM", options={
                  "n_negative_samples_batch": 1024}),),
              # The original's code; the paper's network is larger.
              defaults={"dupe_factor": 1, "max_seq_length": 400, "bsz_per_host": 256,

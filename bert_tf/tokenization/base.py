@@ -135,7 +135,7 @@ class Tokenizer:
 
     def _without_special(self, ids):
         """Leaves out special tokens, unknown ones and masks aside, and padding. If padding is a
-        token of texts, as "!" of GPT-2, it is padding only at the end, behind a special token."""
+        token of texts, as in some files, it is padding only at the end, behind a special token."""
         vocabulary, end = self.vocabulary, len(ids)
         pad = vocabulary.pad_id
         dropped = {*vocabulary.special_ids} - {vocabulary.unk_id} | {pad}
@@ -247,7 +247,7 @@ class Tokenizer:
     @property
     def told(self) -> dict[str, Any]:
         """The option of records that holds the `settings` of their tokenizer; {} without any.
-        ELECTRA's `drop_category_c` is left out: it takes the records of BERT."""
+        `drop_category_c` is left out: with it, a model takes the records of BERT."""
         told = {name: self.settings[name] for name in self.settings if name != "drop_category_c"}
         return {"tokenizer": told} if told else {}
 
@@ -314,11 +314,11 @@ def check_case(tokenizer: Tokenizer, source: str) -> None:
 
 
 def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
-    """Raises InputError for a SentencePiece model of another network than T5, whose last pieces
-    would be taken for sentinels. `source` names the vocabulary."""
+    """Raises InputError for a SentencePiece model without sentinels, whose last pieces would be
+    taken for them. `source` names the vocabulary."""
     if not getattr(tokenizer, "has_sentinels", True):
-        raise InputError(f"{source} is a SentencePiece model of ALBERT or XLNet, which has no "
-                         "sentinels (<extra_id_0>, ...); give a SentencePiece model of T5.")
+        raise InputError(f"{source} is a SentencePiece model without sentinels (<extra_id_0>, "
+                         "...); give the SentencePiece model of an encoder with a decoder.")
 
 
 def find_vocabulary(folder: str) -> str | None:
@@ -351,12 +351,12 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     """Opens the tokenizer that fits a vocabulary file.
 
     Args:
-        path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece of ALBERT, XLNet or
-            T5); a vocab.json next to a merges.txt (byte-level BPE, or GPT's where tokens end in
-            "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); the
-            tokenizer.json of any kind; or a folder that holds one of these.
+        path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece); a vocab.json next
+            to a merges.txt (byte-level BPE, or BPE of words where tokens end in "</w>"; also
+            encoder.json with vocab.bpe, and with fairseq's dict.txt); the tokenizer.json of any
+            kind; or a folder that holds one of these.
         do_lower_case: None: as saved with the vocabulary, also by transformers or keras-hub, else
-            as its tokens suggest. Byte-level BPE and T5 never lower-case.
+            as its tokens suggest. Byte-level BPE never lower-cases.
         rows: of the model's table; added tokens beyond it are cut as other text.
         saved: the settings in place of the settings saved with the vocabulary.
         settings: further settings, such as WordPiece's `strip_accents`; others are as saved with

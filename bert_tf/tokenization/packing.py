@@ -63,7 +63,7 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     Returns:
         dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the class
         token is the last, segment_ids is uint8, the class token's segment 2, and padding has the
-        layout's (XLNet, arXiv:1906.08237).
+        layout's.
     """
     a_start, a_length, b_start, b_length = (
         np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
@@ -116,7 +116,7 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
     Args:
         max_seq_length: S; None: the length of the longest sequence.
         hypothesis_first: whether the second text is packed before the first, and single texts are
-            one token shorter (namisan/mt-dnn v0.1, prepro.py).
+            one token shorter.
 
     Returns:
         input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].

@@ -26,17 +26,17 @@ _FEW_WORDS, _FEW_LETTERS = 0.01, 0.05
 class Layout:
     """The places of the special tokens in a sequence of one or two texts A and B.
 
-    BERT is [CLS] A [SEP] B [SEP]: (1, 1, 1). RoBERTa has two separators between the texts: (1, 2,
-    1). XLNet is A <sep> B <sep> <cls>: (0, 1, 2) with `cls_last`.
+    BERT is [CLS] A [SEP] B [SEP]: (1, 1, 1). (1, 2, 1) has two separators between the texts.
+    A <sep> B <sep> <cls> is (0, 1, 2) with `cls_last`.
 
     The methods do arithmetic only: lengths are ints, arrays or tensors; `pair` is 1 for two texts,
     0 for one (also a bool, but not in tensors).
 
     Attributes:
         cls_last: whether the sequence ends with the class token, not with a separator.
-        halves: whether each of two texts may have half of a sequence, less two tokens (GPT).
-        pads_left: whether texts to classify are padded on the left, so that the class token is last
-            (XLNet).
+        halves: whether each of two texts may have half of a sequence, less two tokens.
+        pads_left: whether texts to classify are padded on the left, so that the class token is
+            last.
         longest_first: whether pairs that are too long are cut as by the library tokenizers, where
             of two long texts the longer one, else the second, has the odd place.
     """
@@ -87,7 +87,7 @@ class Vocabulary:
         start_id: the first token's id in a sequence: role start, else cls.
         pad_id: the padding's id; 0 where no token has the role pad.
         special_ids: `pad_id` and all special tokens' ids but `mask_id`.
-        further_features: names of a token's features in addition to its id (ELMo).
+        further_features: names of a token's features in addition to its id, such as its characters.
         parts: the vocabularies that it joins, if it does.
         is_open: whether the network reads the letters of unknown words.
     """
@@ -129,8 +129,8 @@ class Vocabulary:
     @classmethod
     def from_file(cls, path: str) -> "Vocabulary":
         """Reads the vocab.txt of a WordPiece tokenizer: one token a line, whose id is the line's
-        number from 0 (google-research/bert, tokenization.py, load_vocab). In ERNIE's files the
-        number follows the token after a tab."""
+        number from 0 (google-research/bert, tokenization.py, load_vocab). In PaddleNLP's files
+        the number follows the token after a tab."""
         content = read_vocabulary_file(path)
         try:
             # The byte-order mark is part of no token.

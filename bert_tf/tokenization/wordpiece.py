@@ -37,8 +37,7 @@ def is_deleted(char: str) -> bool:
 
 
 def is_category_c(char: str) -> bool:
-    """Whether ELECTRA's cleaning drops `char` (google-research/electra, model/tokenization.py):
-    `is_deleted`, and private, unassigned and surrogate code points."""
+    """Whether `char` is one of `is_deleted`, or a private, unassigned or surrogate code point."""
     return is_deleted(char) or (unicodedata.category(char).startswith("C") and char not in "\t\n\r")
 
 
@@ -108,7 +107,7 @@ def split_words(text: str, lower: bool, strip_accents: bool | None = None,
 
     Args:
         strip_accents: whether to drop accents; None: as lower-casing does.
-        drop_category_c: whether to drop `is_category_c` (ELECTRA).
+        drop_category_c: whether to drop `is_category_c`.
         tokenize_chinese_chars: whether each ideograph is a word of its own (transformers).
     """
     is_plain = text.isascii() and text.isprintable()
@@ -193,9 +192,8 @@ def project(text: str, original: str, lower: bool, **settings: bool) -> str:
 class WordpieceTokenizer(Tokenizer):
     """Text -> WordPiece ids, as the original's FullTokenizer.
 
-    Special tokens such as "[MASK]" are plain text here. `drop_category_c` gives the tokenizer of
-    google-research/electra, which also knows `strip_accents`; transformers also knows
-    `tokenize_chinese_chars` (see `split_words`).
+    Special tokens such as "[MASK]" are plain text here. The settings are those of
+    `split_words`.
     """
 
     name, library_class = "wordpiece", "BertTokenizer"

@@ -1,4 +1,4 @@
-"""State that a network carries from step to step, such as XLNet's memory or an LSTM's state.
+"""State that a network carries from step to step, such as the memory of earlier segments.
 
 A network's attribute `carries` is a dict of names and the shapes of one row. Its `call` takes
 `carried` among its inputs, a dict by those names of float32 [B, ...], and without it begins at

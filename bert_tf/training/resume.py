@@ -43,7 +43,7 @@ FIRST_WEIGHTS = "digest_of_first_weights"
 _FOLLOWED = ("padding", FIRST_WEIGHTS)
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range",
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
-# The lengths of XLNet's memory, on which no weight depends.
+# The lengths of a network's memory, on which no weight depends.
 _MEMORY = ("mem_len", "reuse_len", "clamp_len")
 
 

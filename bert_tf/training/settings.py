@@ -201,11 +201,10 @@ class LayerSettings:
         1.0, "Multiply the learning rate by this factor from each layer to the layer below.",
         above=0, most=1, rare=True)
     layer_decay_top: int = _with_decay(
-        1, "Exponent of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.",
-        least=0)
+        1, "Exponent of --layer_decay for the top layer.", least=0)
     layer_decay_of: str = _with_decay(
         "rate", "What --layer_decay multiplies. rate: the learning rate. gradient: the clipped "
-        "gradients, as in XLNet's code; under Adam this has almost no effect.",
+        "gradients; under Adam this has almost no effect.",
         choices=("rate", "gradient"))
     reinit_layers: int = option(
         0, "Number of top layers to start from random weights, together with the pooler.",
@@ -223,10 +222,10 @@ class LossSettings:
     """The loss of fine-tuning, and batches that it is computed of."""
 
     loss_reduction: str = option(
-        "mean", "Take the gradient of the mean of the examples' losses, or of their sum as in "
-        "ELECTRA's code. Reports show means.", choices=("mean", "sum"), rare=True)
+        "mean", "Take the gradient of the mean of the examples' losses, or of their sum. Reports "
+        "show means.", choices=("mean", "sum"), rare=True)
     lm_coef: float = option(
-        0.0, "Weight of the next-token loss that GPT learns beside the task; GPT's code uses 0.5.",
+        0.0, "Weight of the next-token loss that a causal model learns beside the task.",
         least=0, rare=True)
     concrete_coef: float = option(
         0.0, "Give each attention head a gate, and add the mean number of open gates per layer to "
@@ -285,9 +284,9 @@ class RobustnessSettings:
         "of an example's noise (default: l2).",
         choices=("auto", "inf", "l2", "l1"))
     adv_norm_of: str = _of_smart(
-        "noise", "What is scaled to the norm 1. noise: a token's whole noise after each step, as "
-        "in mt-dnn since August 2020. step: each step, which then has the length --adv_step_size; "
-        "with --adv_max_norm=1e-5, this is SMART's paper.",
+        "noise", "What is scaled to the norm 1. noise: a token's whole noise after each "
+        "step, as in its authors' code. step: each step, which then has the length "
+        "--adv_step_size; with --adv_max_norm=1e-5, this is SMART's paper.",
         choices=("noise", "step"))
     adv_alpha: float = _of_smart(1.0, "Weight of the divergence.", least=0)
     adv_loss: str = _of_smart(
@@ -427,7 +426,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
                 self._warmup(steps) if self.num_warmup_steps is None else self.num_warmup_steps))
 
     def _warmup(self, steps):
-        """The steps of the warm-up by their share; the codes of ELECTRA and GPT do not round."""
+        """The steps of the warm-up by their share; a warm-up that is a factor is not rounded."""
         warmup = steps * self.warmup_proportion
         is_rounded = SCHEDULES[self.learning_rate_schedule].warmup != "product"
         return int(warmup) if is_rounded else warmup

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.layers.activations import training_forms
-from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.metrics import perplexity
 from bert_tf.networks import Bert
@@ -54,7 +53,7 @@ class _Replica:
         """Makes layers that round their numbers see all replicas' parts of a batch. The parts of an
         accumulation come one after the other, and each moves the ranges."""
         layers = [layer for layer in self._learner._flatten_layers()
-                  if isinstance(layer, KeepsRanges)]
+                  if hasattr(layer, "over_replicas")]
         if replicas > 1:
             for layer in layers:
                 layer.over_replicas = distribution.all_reduce_max
@@ -375,9 +374,9 @@ def rematerialize(learner: Learner) -> None:
     if not encoders:
         raise InputError("--rematerialize is for encoders like BERT's, not for a "
                          f"{type(learner.encoder).__name__}; leave the flag out.")
-    if any(encoder.config.quantisation for encoder in encoders):
-        raise InputError("--rematerialize is not for a quantised network, which records its ranges "
-                         "once per step; leave the flag out.")
+    if any(hasattr(layer, "over_replicas") for layer in learner._flatten_layers()):
+        raise InputError("--rematerialize is not for a network of rounded numbers, which records "
+                         "their ranges once per step; leave the flag out.")
     for encoder in encoders:
         encoder.rematerializes = True
 

@@ -30,7 +30,7 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
         raise InputError(f"{path} did not make the records of --input_file, according to their "
                          "manifest; name the vocabulary that made them with --vocab_file.")
     options = manifests[0][0]["options"] if manifests else {}
-    if job.vocab_file and "do_lower_case" in options:   # ERNIE's own data lack it
+    if job.vocab_file and "do_lower_case" in options:   # some records lack it
         made = recipes.of_manifest(manifests[0][0])
         return open_tokenizer(path, options["do_lower_case"], saved={**made.tokenizer_settings})
     return tokenizer
@@ -55,7 +55,7 @@ def compare_teacher(tokenizer: Tokenizer | None, terms: Sequence[recipes.Term],
 
 def keep_model_files(tokenizer: Tokenizer | None, config: Sizes, folder: str) -> None:
     """Writes the configuration and the tokenizer, which every command needs with the weights, into
-    the folder of a run; the tokenizer also into the folder of ELECTRA's generator."""
+    the folder of a run; the tokenizer also into the folder of a generator."""
     path = os.path.join(folder, "bert_config.json")
     if not exists(path):
         config.to_json_file(path)

@@ -149,7 +149,7 @@ def test_the_report_counts_one_document(prepare, capsys):
 
 def test_the_vocabulary_of_albert_is_refused_for_t5(prepare, model_file):
     """Its last pieces, which are words, would be taken for sentinels."""
-    with pytest.raises(InputError, match="model of ALBERT or XLNet, which has no sentinels"):
+    with pytest.raises(InputError, match="SentencePiece model without sentinels"):
         prepare("a", recipe="t5", vocab_file=model_file)
 
 

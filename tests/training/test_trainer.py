@@ -103,7 +103,7 @@ def test_networks_that_compute_no_layer_again_say_so():
     rounded = tiny.config(num_hidden_layers=1, quantisation=Quantisation())
     config = dataclasses.replace(rounded, quantisation=None)
     other = tiny.config_of(recipes.find("xlnet"), num_hidden_layers=1)
-    for encoder, part in ((BertEncoder(rounded), "a quantised network"),
+    for encoder, part in ((BertEncoder(rounded), "a network of rounded numbers"),
                           (networks.build(other), "not for a XLNet")):
         with pytest.raises(InputError, match=f"--rematerialize.* {part}"):
             rematerialize(Learner(encoder, [SentencePrediction(config)]))

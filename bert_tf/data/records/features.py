@@ -72,14 +72,14 @@ KNOWN = {feature.name: feature for feature in (
     Feature("span_offset", "int64", "P", "S"),
     Feature("span_weights", "float32", "P"),
     Feature("word_order_weights", "float32", "P"),
-    # Of ERNIE 2.0's tasks: the task's number, and labels of tokens with 1 where they count.
+    # Of recipes of several tasks: the task's number, and labels of tokens with 1 where they count.
     Feature("task_ids", "int64", 1),
     Feature("token_label_ids", "int64", "S"),
     Feature("token_label_weights", "int64", "S"),
-    # 1 where a word begins: for ALBERT, and for masks of words that are drawn while training.
+    # 1 where a word begins, for runs of words and for masks that are drawn while training.
     Feature("token_boundary", "int64", "S"),
-    # XLNet's: the tokens; which are predicted; the next token of each; the segment; and 1 where the
-    # second segment follows the first.
+    # Of streams of text: the tokens; which are predicted; the next token of each; the segment; and
+    # 1 where the second segment follows the first.
     Feature("input", "int64", "S", "V"),
     Feature("is_masked", "int64", "S"),
     Feature("target", "int64", "S", "V"),

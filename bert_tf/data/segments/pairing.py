@@ -38,6 +38,9 @@ class Pairing:
         in_streams: whether records have a part of a stream and the text after it.
         instances: the class of the instances, by its dotted name in `bert_tf`; empty: the recipe's.
         is_labelled: whether each line of the text is a pair of texts with a label.
+        shortens: whether some sequences get a random length below the maximum.
+        draws_b: whether B may be drawn from the whole text.
+        help: what --segments says of it.
     """
 
     draw: Callable[..., Iterator[Slices]] | None
@@ -48,24 +51,38 @@ class Pairing:
     in_streams: bool = False
     instances: str = ""
     is_labelled: bool = False
+    shortens: bool = False
+    draws_b: bool = False
+    help: str = ""
 
 
 PAIRINGS = {
-    "segment_pairs": Pairing(segment_pairs, num_labels=2, segments=2),
-    "sentence_pairs": Pairing(blocks.sentence_pairs, num_labels=2, segments=2),
-    "full_sentences": Pairing(blocks.full_sentences, num_labels=0, segments=1),
-    "doc_sentences": Pairing(blocks.doc_sentences, num_labels=0, segments=1),
-    "doc_blocks": Pairing(blocks.doc_blocks, num_labels=0, segments=1),
+    "segment_pairs": Pairing(segment_pairs, num_labels=2, segments=2, shortens=True, draws_b=True,
+                             help="BERT's next-sentence pairs"),
+    "sentence_pairs": Pairing(blocks.sentence_pairs, num_labels=2, segments=2, draws_b=True,
+                              help="pairs of one sentence each"),
+    "full_sentences": Pairing(blocks.full_sentences, num_labels=0, segments=1,
+                              help="RoBERTa's: whole sentences, no second segment and no label"),
+    "doc_sentences": Pairing(blocks.doc_sentences, num_labels=0, segments=1,
+                             help="the same within one document"),
+    "doc_blocks": Pairing(blocks.doc_blocks, num_labels=0, segments=1,
+                          help="SpanBERT's: as doc_sentences, without separators"),
     "runs": Pairing(blocks.runs, num_labels=0, segments=1),
     "lines": Pairing(blocks.lines, num_labels=0, segments=1),
     "streams": Pairing(None, num_labels=2, segments=2, in_rows=True, in_streams=True,
                        instances="models.xlnet.records.StreamRecords"),
     **{name: Pairing(None, num_labels=0, segments=1, in_rows=True,
                      instances="models.recurrent.instances.RowInstances")
-       for name in ("sentence_stream", "document_texts", "line_texts", "text_stream")},
-    "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
-    "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
-    "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2),
+       for name in ("sentence_stream", "text_stream")},
+    **{name: Pairing(None, num_labels=0, segments=1, in_rows=True, help=text,
+                     instances="models.recurrent.instances.RowInstances")
+       for name, text in (("document_texts", "for lm_lstm and sa_lstm, each document is a text"),
+                          ("line_texts", "for lm_lstm and sa_lstm, each line is a text"))},
+    "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True, shortens=True,
+                       help="ELECTRA's: successive sentences of one document, divided in two"),
+    "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1,
+                                   shortens=True),
+    "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2, shortens=True),
     # The recipe has the number of labels.
     "labelled_pairs": Pairing(labelled_pairs, num_labels=0, segments=2, is_labelled=True),
 }

@@ -162,8 +162,7 @@ class Documents:
 
 def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
                        marker: Marker | None = None) -> Documents:
-    """Tokenizes documents whose sentences each end with a separator, as fairseq prepares a text for
-    RoBERTa.
+    """Tokenizes documents whose sentences each end with a separator, as fairseq prepares a text.
 
     A blank line is a sentence of one separator, which belongs to no document. Lines are stripped of
     white space.

@@ -94,8 +94,7 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
     @property
     def packs(self) -> bool:
         """Whether records may share rows, see bert_tf/layers/changes.py."""
-        # Ranges of rounded numbers would depend on how much padding there is.
-        return getattr(self.encoder, "packs", False) and not self.encoder.config.quantisation
+        return getattr(self.encoder, "packs", False)
 
     @property
     def reads(self) -> tuple[str, ...]:

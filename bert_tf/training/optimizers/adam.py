@@ -86,7 +86,7 @@ class AdamWeightDecay(ClippingOptimizer):
             part of the norm.
         corrects_decay: whether the decay, too, is multiplied by the corrections of both moments.
         per_prediction: whether gradients of mean losses are divided by the number of predictions
-            once more, before they are clipped, as by the trainer of SpanBERT; see
+            once more, before they are clipped; see
             `bert_tf.training.trainer`.
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
             is found counts. A variable that none matches learns at the full rate.
