@@ -44,8 +44,8 @@ _SAMPLE = 1 << 17       # bytes of text that show how its lines are
 
 
 def _check_vocabulary(job, recipe, vocabulary):
-    """Raises InputError for a vocabulary without the special tokens of a sequence, and for one with
-    the class token at the end if the recipe's sequences begin with it."""
+    """Raises InputError for a vocabulary without the special tokens of a sequence, or whose class
+    token is the last if the recipe needs it first."""
     layout = vocabulary.layout
     if layout.pads_left and not (recipe.denoising or recipe.segments.bare
                                  or PAIRINGS[recipe.segments.pairing].in_rows):

@@ -76,7 +76,8 @@ class EncoderConfig(BertConfig):
         if self.model_type == "distilbert" and self.pooler_type != "first_token_relu":
             raise InputError(f"pooler_type is {self.pooler_type}; with model_type distilbert it "
                              "must be first_token_relu.")
-        parse_quantisation(self)
+        if self.quantisation is not None:
+            parse_quantisation(self)
 
     def kept_heads(self, number: int) -> list[int]:
         """The remaining heads of the attention `number`, by their original numbers."""

@@ -3,16 +3,16 @@
 import lazy_loader
 
 # class -> (module, endings of its vocabulary files, names of these files in a folder). The first
-# row whose ending fits and whose class `reads` a file opens it.
+# row whose ending fits and whose class `reads` a file opens it, else WordPiece.
 TOKENIZERS = {
     "LibraryTokenizer": ("tokenization.library_tokenizer", ("tokenizer.json",), ()),
     "GptTokenizer": ("models.gpt.tokenizer", (".json",), ("encoder_bpe_40000.json",)),
     "ByteBpeTokenizer": ("tokenization.byte_bpe", (".json",), ("vocab.json", "encoder.json")),
     "SentencepieceTokenizer": ("tokenization.sentencepiece", (".model",),
                                ("spiece.model", "*.model")),
+    "WordpieceTokenizer": ("tokenization.wordpiece", ("",), ("vocab.txt",)),
     "ElmoTokenizer": ("models.recurrent.tokenizer", ("",), ()),
     "SequenceTokenizer": ("models.recurrent.tokenizer", ("",), ()),
-    "WordpieceTokenizer": ("tokenization.wordpiece", ("",), ("vocab.txt",)),
 }
 
 _EXPORTS = {

@@ -380,8 +380,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
 def _open(path, do_lower_case, rows, saved, settings, described=None):
     """Returns the tokenizer of a vocabulary's file. `described`: the file that describes it, and
     what this says; None: the one beside it."""
-    kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
-                if path.endswith(endings) and getattr(tokenization, name).reads(path))
+    kind = next((name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
+                 if path.endswith(endings) and getattr(tokenization, name).reads(path)),
+                "WordpieceTokenizer")
     tokenizer = getattr(tokenization, kind)
     vocabulary = tokenizer.read_vocabulary(path)
     file, beside = described or (settings_file(path), None)

@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
+from bert_tf.tokenization.library_classes import OF_BERT, OWN_RULES, SAME_WORDS
 
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
@@ -19,20 +20,6 @@ _KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_acce
           "drop_category_c", "join_quotes", "max_characters")
 _USUAL_NAMES = ("vocab.txt", "vocab.json", "spiece.model")
 _MOST_ROWS = 1 << 40
-# Classes of transformers and PaddleNLP, without "Tokenizer" and "Fast", that find words as one of
-# the tokenizers here.
-_SAME_WORDS = frozenset((
-    "Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert",
-    "Electra", "Ernie", "LayoutLM", "Lxmert", "MobileBert", "Nezha", "RetriBert", "Splinter",
-    "SqueezeBert", "TinyBert", "Bart", "GPT2", "Longformer", "OpenAIGPT", "Roberta", "Albert",
-    "XLNet", "MT5", "T5", "PreTrained"))
-# A class without a tokenizer.json: it asks a program for the words.
-_OWN_RULES = frozenset(("BertJapanese",))
-# Those that take the defaults of BertTokenizer in transformers 5.23; ConvBert and RetriBert follow
-# tokenizer.json.
-_OF_BERT = frozenset((
-    "Bert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra",
-    "LayoutLM", "Lxmert", "MobileBert", "Splinter", "SqueezeBert"))
 # Functions that give the added tokens in transformers' files, {id: token}; the last file counts.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
@@ -64,7 +51,7 @@ def _check_class(path, beside, settings):
     named = settings.get(key)
     if named is None and is_file(model) and read_json(model).get(key) is not None:
         beside, named = model, read_json(model)[key]
-    has_rules = os.path.basename(path) == _KERAS_HUB and _bare(named) not in _OWN_RULES
+    has_rules = os.path.basename(path) == _KERAS_HUB and _bare(named) not in OWN_RULES
     if named is None or has_rules or _is_known(named):
         # Code of the model's own, and the rules of the Japanese class.
         key = next((key for key in ("auto_map", "word_tokenizer_type") if settings.get(key)), "")
@@ -76,7 +63,7 @@ def _check_class(path, beside, settings):
 
 
 def _is_known(named):
-    return named == "TokenizersBackend" or _bare(named) in _SAME_WORDS
+    return named == "TokenizersBackend" or _bare(named) in SAME_WORDS
 
 
 def has_other_class(folder: str) -> bool:
@@ -103,7 +90,7 @@ def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
     """
     beside = settings_file(path)
     settings = read_json(beside) if is_file(beside) else {}
-    if _bare(settings.get("tokenizer_class")) not in _OF_BERT:
+    if _bare(settings.get("tokenizer_class")) not in OF_BERT:
         return
     lower = settings.get("do_lower_case", True)
     defaults = {"do_lower_case": True, "strip_accents": lower, "tokenize_chinese_chars": True}
@@ -174,7 +161,7 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
     add. Warns of tokens without a row in the model's table, and of tokens whose ids leave a gap.
 
     Args:
-        known: the vocabulary's tokens, which T5 may write with the mark of a blank before them;
+        known: the vocabulary's tokens, which some write with the mark of a blank before them;
             special tokens among them are plain text here, as in BERT.
         rows: of the table, if it is known.
     """

@@ -28,11 +28,11 @@ _VALUES: dict[str, dict[str, list]] = {
     "WordPiece": {**_BERT, "model.continuing_subword_prefix": [None, "##"],
                   "model.max_input_chars_per_word": [None, 100, 200]},
     "ByteLevel": {**_BPE, "normalizer.type": [None], "pre_tokenizer.use_regex": [None, True]},
-    "GPT": {**_BPE, **_BERT, "normalizer.lowercase": [True]}}
+    "WordBpe": {**_BPE, **_BERT, "normalizer.lowercase": [True]}}
 # The special tokens that each kind has; the post-processor adds no others.
 _SPECIAL: dict[str, list[set]] = {
     "WordPiece": [{*BERT_ROLES.values()}],
-    "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "GPT": [set()]}
+    "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "WordBpe": [set()]}
 
 
 def find(folder: str) -> str | None:
@@ -62,10 +62,10 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     try:
         model = read["model"]
         tokens = _tokens(read)
-        is_gpt = kind == "GPT"
-        tokens = tokens if is_gpt else _without_added(tokens, model["vocab"])
+        is_word_bpe = kind == "WordBpe"
+        tokens = tokens if is_word_bpe else _without_added(tokens, model["vocab"])
         ordered = sorted(tokens, key=tokens.__getitem__)
-        added = added_tokens(path, ordered, {*model["vocab"], *_ROLES}, 0 if is_gpt else rows)
+        added = added_tokens(path, ordered, {*model["vocab"], *_ROLES}, 0 if is_word_bpe else rows)
         more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
         beside = settings_beside(path)
         if kind == "WordPiece":
@@ -125,7 +125,7 @@ def _wordpiece_settings(normalizer, beside):
 
 def _kind(read):
     """Returns the key of `_VALUES` whose values the tokenizer has; None if it has others, if it
-    lacks the special tokens of BERT, RoBERTa or GPT, or if ids have gaps."""
+    lacks the special tokens of its kind, or if ids have gaps."""
     model, step = read.get("model"), _value_in(read, "pre_tokenizer", "type")
     if not isinstance(model, dict):
         return None
@@ -133,7 +133,7 @@ def _kind(read):
     if model.get("type") == "WordPiece" and step == "BertPreTokenizer":
         kind = "WordPiece"
     elif model.get("type") == "BPE" and model.get("end_of_word_suffix") == "</w>":
-        kind = "GPT"
+        kind = "WordBpe"
     elif model.get("type") == "BPE" and step == "ByteLevel":
         kind = "ByteLevel"
     if not kind or any(_value_in(read, *name.split(".")) not in values

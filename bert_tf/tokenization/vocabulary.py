@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import open_file
+from bert_tf.files import file_size, open_file
 
 UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
 # The special tokens of BERT by their roles. The original pads with id 0, whatever token that is.
@@ -20,6 +20,7 @@ VOCAB_FILE = "vocab.txt"
 _MOST_PADDING_ROWS = 127
 # Shares of tokens that text may never become: vocabularies have a few odd ones.
 _FEW_WORDS, _FEW_LETTERS = 0.01, 0.05
+_LOOKED_AT = 1 << 16       # bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +64,19 @@ class Layout:
     def b_offset(self, a_length):
         """Returns the position of B's first token; A's first token is at `before`."""
         return self.before + a_length + self.between
+
+
+def holds(path: str, tokens: Iterable[str]) -> bool:
+    """Returns whether these tokens are among the first lines of a file and its last one."""
+    try:
+        with open_file(path, "rb") as file:
+            first = file.read(_LOOKED_AT)
+            file.seek(max(0, file_size(path) - 64))
+            last = file.read()
+    except OSError:
+        return False
+    lines = {*first.split(b"\n"), last.rstrip(b"\n").rpartition(b"\n")[2]}
+    return {token.encode() for token in tokens} <= lines
 
 
 def read_vocabulary_file(path: str, advice: str = "give the path of a vocab.txt") -> bytes:

@@ -17,7 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.tokenization import blocks
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import BERT_ROLES, Vocabulary, holds
 
 MAX_WORD_CHARS = 200             # a longer word is [UNK]
 _LINE_END = "\0"                 # no text holds it once cleaned
@@ -216,6 +216,10 @@ class WordpieceTokenizer(Tokenizer):
         self._max_piece = max(map(len, vocabulary.tokens))
         self._words = Memory(self._match)
         self._chunks = Memory(self._encode_chunk, **{_LINE_END: pack([-1])})
+
+    @classmethod
+    def reads(cls, path):
+        return holds(path, BERT_ROLES.values())
 
     @staticmethod
     def read_vocabulary(path):

@@ -10,61 +10,14 @@ import tensorflow as tf
 from keras import ops
 
 from bert_tf.errors import InputError
-from bert_tf.layers.seeds import split_seed, uniform
+from bert_tf.layers.seeds import uniform
 from bert_tf.training import distribution
 from bert_tf.training.learners.gated import GatedLearner
-from bert_tf.training.learners.learner import Learner, Measures
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.passes import Plain, gradient
 from bert_tf.training.settings import RobustnessSettings
 
-# Dropout and gates take the first seeds that are split off a step's seed.
-_SEEDS_OF_LEARNERS = 2
 _LEAST = 1e-8
-
-
-class Pass:
-    """The function to differentiate for a batch: a Learner with the batch, the counts that losses
-    are divided by, and the factor of the loss in float16."""
-
-    def __init__(self, learner: Learner, batch: Any, counts: Any, loss_scale: Any):
-        self.learner, self.batch, self.counts = learner, batch, counts
-        self.loss_scale = loss_scale
-        self.variables = [v.value for v in learner.trainable_variables]
-
-    def logits(self, seed: Any, **noise: Any) -> dict[str, Any]:
-        """The result of the Learner's `call`, with noise added to the embeddings."""
-        return self.learner({**self.batch, **noise}, training=True, dropout_seed=seed)
-
-    def loss(self, measures: Measures) -> Any:
-        """The total loss, times the factor."""
-        return self.learner.total_loss(measures, self.counts) * self.loss_scale
-
-    def mask(self) -> Any:
-        """float32 [B, S, 1], 1 for tokens and 0 for padding."""
-        mask = self.batch["input_mask"]
-        return tf.cast(tf.reshape(mask, [-1, ops.shape(mask)[-1], 1]), tf.float32)
-
-    def seeds(self, seed: Any, count: int) -> list[Any]:
-        """Seeds, integer [2], that differ from the seeds that the Learner makes of `seed`."""
-        skipped = _SEEDS_OF_LEARNERS + len(self.learner.objectives)
-        return split_seed(seed, skipped + count)[skipped:]
-
-
-class Plain:
-    """The gradient of the loss."""
-
-    measure_names: tuple[tuple[str, str], ...] = ()
-
-    def check(self, learner: Learner) -> None:
-        """Raises InputError if a learner can't be trained in this way."""
-
-    def gradients(self, of: Pass, seed: Any) -> tuple[Measures, list[Any], dict[str, Any]]:
-        """Returns the measures of a batch, the gradient of its loss by the trainable variables, and
-        its logits. `seed`, integer [2], determines all that is drawn."""
-        with tf.GradientTape() as tape:
-            logits = of.logits(seed)
-            measures = of.learner.measure_logits(logits, of.batch)
-            loss = of.loss(measures)
-        return measures, _gradient(tape, loss, of.variables), logits
 
 
 class Smart(Plain):
@@ -101,7 +54,7 @@ class Smart(Plain):
             loss = of.loss(measures) + self._settings.adv_alpha * of.loss(apart)
         total = of.learner.total_loss(apart)
         return ({**measures, "smoothness": {"loss": (total, tf.ones([]))}},
-                _gradient(tape, loss, of.variables), logits)
+                gradient(tape, loss, of.variables), logits)
 
     def _first(self, of, seed):
         """The first noise, float32 [B, S, E]."""
@@ -181,7 +134,7 @@ class FreeLB(Plain):
                 logits = of.logits(seed, word_noise=noise)
                 measures = of.learner.measure_logits(logits, of.batch)
                 loss = of.loss(measures)
-            *grads, uphill = _gradient(tape, loss, [*of.variables, noise])
+            *grads, uphill = gradient(tape, loss, [*of.variables, noise])
             passes.append((measures, [distribution.dense(g) for g in grads], logits))
             noise = self._move(noise, uphill * mask)
         measures, grads = tf.nest.map_structure(
@@ -216,9 +169,9 @@ class FreeLB(Plain):
 _WAYS = {"none": lambda settings: Plain(), "smart": Smart, "freelb": FreeLB}
 
 
-def make(settings: Any) -> Plain:
-    """Returns the way of settings; `Plain` where they have none."""
-    return _WAYS[getattr(settings, "adv_train", "none")](settings)
+def make(settings: RobustnessSettings) -> Plain:
+    """Returns the way that --adv_train names."""
+    return _WAYS[settings.adv_train](settings)
 
 
 def width(learner: Learner, noise: str) -> int:
@@ -269,7 +222,3 @@ def describe(settings: RobustnessSettings) -> str:
     passes = settings.ascent[0] + (2 if settings.adv_train == "smart" else 0)
     return (f"adversarial training ({settings.adv_train}): each step takes {passes} forward passes "
             f"and {passes} backward passes, about {passes} times as long")
-
-
-def _gradient(tape, loss, variables):
-    return tape.gradient(loss, variables, unconnected_gradients="zero")

@@ -19,7 +19,7 @@ from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.metrics import perplexity
 from bert_tf.networks import Bert
 from bert_tf.tracing import compiled
-from bert_tf.training import adversarial, distribution, memory
+from bert_tf.training import distribution, memory, passes
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES, RobustnessSettings, SharedSettings
@@ -68,7 +68,7 @@ class _Replica:
         batch = {**batch, "step": number}
         with training_forms():
             measures, grads, logits = self._way.gradients(
-                adversarial.Pass(self._learner, batch, counts, loss_scale), seed)
+                passes.Pass(self._learner, batch, counts, loss_scale), seed)
         return (self._pack(measures), [distribution.dense(g) for g in grads],
                 logits.get("carried", {}))
 
@@ -196,14 +196,14 @@ class Trainer:
             to step.
         trains: whether it will take steps; a trainer that only evaluates and predicts needs no
             moments.
-        way: how the gradient is taken; None: `adversarial.Plain`.
+        way: how the gradient is taken; None: `passes.Plain`.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
                  strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
                  accumulation: int = 1, sums_losses: bool = False, batch_size: int | None = None,
-                 trains: bool = True, way: adversarial.Plain | None = None) -> None:
-        way = way or adversarial.Plain()
+                 trains: bool = True, way: passes.Plain | None = None) -> None:
+        way = way or passes.Plain()
         way.check(learner)
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself. Elsewhere XLA compiles
@@ -391,6 +391,14 @@ def compiles_each_shape(settings: SharedSettings, strategy: tf.distribute.Strate
     return distribution.needs_static_shapes(strategy) or _is_compiled(settings, strategy)
 
 
+def _way_of(settings):
+    """How the gradient is taken, or None."""
+    if getattr(settings, "adv_train", "none") == "none":
+        return None
+    from bert_tf.training import adversarial
+    return adversarial.make(settings)
+
+
 def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
                  make_learner: Callable[[str], Learner], sums_losses: bool = False,
                  trains: bool = True, **factors: tuple) -> Trainer:
@@ -423,4 +431,4 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
     return Trainer(learner, optimizer, strategy, settings.random_seed,
                    _is_compiled(settings, strategy),
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size,
-                   trains, adversarial.make(settings))
+                   trains, _way_of(settings))

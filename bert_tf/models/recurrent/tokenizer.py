@@ -7,14 +7,13 @@ import re
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, open_file
 from bert_tf.spelling import pack_spelling, spell, spelling_names
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.vocabulary import (
-    BERT_ROLES,
     VOCAB_FILE,
     Layout,
     Vocabulary,
+    holds,
     read_vocabulary_file,
 )
 
@@ -23,7 +22,6 @@ SEQUENCE_ROLES = {"sep": "</s>"}
 MAX_CHARACTERS = 50
 _LEFT_OUT = "!!!MAXTERMID"      # a line of the original's file that is not a token
 _WORDS = re.compile(r"\w+")
-_LOOKED_AT = 1 << 16
 
 
 def _read_lines(path):
@@ -34,19 +32,6 @@ def _read_lines(path):
         raise InputError(f"vocabulary {path!r} is not UTF-8 ({error}); save it as UTF-8."
                          ) from error
     return content, lines[:-1] if not lines[-1] else lines
-
-
-def _looks(path, tokens):
-    """Whether the first lines and the last one hold all tokens."""
-    try:
-        with open_file(path, "rb") as file:
-            first = file.read(_LOOKED_AT)
-            file.seek(max(0, file_size(path) - 64))
-            last = file.read()
-    except OSError:
-        return False
-    lines = {*first.split(b"\n"), last.rstrip(b"\n").rpartition(b"\n")[2]}
-    return {token.encode() for token in tokens} <= lines
 
 
 class SpelledVocabulary(Vocabulary):
@@ -120,7 +105,7 @@ class ElmoTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        return _looks(path, ELMO_ROLES.values()) and not _looks(path, BERT_ROLES.values())
+        return holds(path, ELMO_ROLES.values())
 
     @staticmethod
     def read_vocabulary(path):
@@ -164,8 +149,7 @@ class SequenceTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        return _looks(path, SEQUENCE_ROLES.values()) and not any(
-            _looks(path, roles.values()) for roles in (ELMO_ROLES, BERT_ROLES))
+        return holds(path, SEQUENCE_ROLES.values())
 
     @staticmethod
     def read_vocabulary(path):
