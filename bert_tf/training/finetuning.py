@@ -102,10 +102,8 @@ class FineTuning:
         path, self.weights = self.weights or self.init_checkpoint, None
         first = ""
         if path:
-            if self.keep_head:
-                account = _load_all(path, trainer.learner)
-            else:
-                account = checkpoints.load(path, trainer.learner.encoder)
+            account = (_load_all(path, trainer.learner) if self.keep_head
+                       else checkpoints.load(path, trainer.learner.encoder))
             print(account, flush=True)
             first = digest(variable for name, variable in variables(
                 trainer.learner.encoder).items() if name in account.mapped)
