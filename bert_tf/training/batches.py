@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
+import sys
 import time
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from bert_tf.data.batches import bucketing
+from bert_tf.errors import InputError
 from bert_tf.training.distribution import needs_static_shapes
 from bert_tf.training.reporting import duration
+from bert_tf.training.settings import SharedSettings
 
 if typing.TYPE_CHECKING:        # it needs TensorFlow, which a Predictor does not
     from bert_tf.training.trainer import Trainer
@@ -28,39 +32,109 @@ _REPORT_SECONDS = 10
 _NO_LOGIT = -1e9
 
 
+def growing_batch(tokens: int, least: int, most: int, warmup_tokens: int) -> tuple[int, int]:
+    """Returns the rows of a batch that grows row by row while a run reads its first tokens, and the
+    tokens at which it grows next (AnswerDotAI/ModernBERT sequence_packer.py): each number of rows
+    comes in about as many steps.
+
+    Args:
+        tokens: that were read before.
+        least, most: rows of the first batches, and after `warmup_tokens`.
+    """
+    total = 0
+    for rows in range(least, most):
+        total += rows
+        end = math.ceil(warmup_tokens / sum(range(least, most)) * total)
+        if tokens < min(end, warmup_tokens):
+            return rows, min(end, warmup_tokens)
+    return most, sys.maxsize
+
+
+class BatchSize:
+    """The size of a run's next batch, which the tokens before it decide with
+    --batch_size_warmup_min_size.
+
+    Raises:
+        InputError: the records come in an order, or in a form, that does not allow other sizes.
+    """
+
+    def __init__(self, trainer: Trainer, settings: SharedSettings, records) -> None:
+        self._trainer, self._most = trainer, settings.train_batch_size
+        self._least = getattr(settings, "batch_size_warmup_min_size", 0)
+        if not self._least:
+            return
+        if (hasattr(records, "from_step") or trainer.learner.carries
+                or "input_mask" not in records.format.names):
+            raise InputError("--batch_size_warmup_min_size is for records in any order whose "
+                             "padding is marked, such as BERT's; leave the flag out.")
+        self._tokens = settings.batch_size_warmup_tokens
+        self._length = records.format.sizes["max_seq_length"]
+
+    def __call__(self) -> tuple[int, int]:
+        """Returns the records of the next step, over all devices, and the number of steps that
+        certainly have as many."""
+        if not self._least:
+            return self._most, sys.maxsize
+        tokens = int(self._trainer.tokens.numpy())
+        parts, end = growing_batch(tokens, 1, self._most // self._least, self._tokens)
+        batch_size = parts * self._least
+        return batch_size, -(-(end - tokens) // (batch_size * self._length))
+
+
 class Feed:
     """The batches of one run from some record on.
+
+    Attributes:
+        taken: records that were taken, also before.
+        batch_size: records of the last step, over all devices.
 
     Args:
         records: has `training_batches`, as `RecordSet` and `ExampleSet`.
         position: the first arguments of `training_batches`: seed, records that were taken before,
             global batch size.
         has_static_shapes: whether shapes must be known beforehand; None asks the devices.
+        batch: a `BatchSize`; None: all batches have the size in `position`.
     """
 
     def __init__(self, trainer: Trainer, records, position: tuple[int, int, int],
-                 has_static_shapes: bool | None = None) -> None:
-        self._trainer, self._records, self._position = trainer, records, position
-        self._batches = functools.partial(records.training_batches, *position)
+                 has_static_shapes: bool | None = None,
+                 batch: BatchSize | None = None) -> None:
+        self._trainer, self._records = trainer, records
+        self._batch = batch or (lambda: (self.batch_size, sys.maxsize))
         if has_static_shapes is None:
             has_static_shapes = needs_static_shapes(trainer.strategy)
-        if not has_static_shapes:       # a TPU's dataset is made on the TPU's own machine
+        self._has_static_shapes = has_static_shapes
+        self._open(*position)
+
+    def _open(self, *position):
+        """Begins with batches of some size at some record."""
+        self._seed, self.taken, self.batch_size = position
+        self._batches = functools.partial(self._records.training_batches, *position)
+        if not self._has_static_shapes:     # a TPU's dataset is made on the TPU's own machine
             self._batches = functools.cache(self._batches)
         self._iterators, self._lengths = {}, itertools.repeat(None)
-        if has_static_shapes and hasattr(records, "batch_lengths"):
-            self._lengths = records.batch_lengths(*position)
+        if self._has_static_shapes and hasattr(self._records, "batch_lengths"):
+            self._lengths = self._records.batch_lengths(*position)
 
     def train(self, count: int) -> dict[str, float]:
         """Takes `count` steps, or fewer after `Trainer.stop`; returns what `Trainer.train` does,
         averaged over them."""
-        parts = []
-        for length, group in itertools.groupby(itertools.islice(self._lengths, count)):
-            steps, before = len(list(group)), self._trainer.step.numpy()
-            metrics = self._trainer.train(self._iterator(length), steps)
-            taken = int(self._trainer.step.numpy() - before)
-            parts.append((taken, metrics))
-            if taken < steps:
-                break
+        parts, is_stopped = [], False
+        while count and not is_stopped:
+            batch_size, most = self._batch()
+            if batch_size != self.batch_size:
+                self._open(self._seed, self.taken, batch_size)
+            most = min(count, most)
+            for length, group in itertools.groupby(itertools.islice(self._lengths, most)):
+                steps, before = len(list(group)), self._trainer.step.numpy()
+                metrics = self._trainer.train(self._iterator(length), steps)
+                taken = int(self._trainer.step.numpy() - before)
+                self.taken += taken * batch_size
+                parts.append((taken, metrics))
+                is_stopped = taken < steps
+                if is_stopped:
+                    break
+            count -= most
         count, totals = sum(taken for taken, _ in parts), {}
         for taken, metrics in parts:
             for name, value in metrics.items():

@@ -109,6 +109,7 @@ class Reporter:
     Args:
         folder: the run's; None writes to the console alone (workers that are not the chief).
         evaluated_on: the name of the evaluation's records on the console.
+        sequences_per_step: of the first steps; later ones set the attribute `sequences`.
         start_step: step at which the run is resumed. Lines of later steps are removed from
             `metrics.jsonl`, since a run that was killed takes those steps again; TensorBoard drops
             them, too.
@@ -117,7 +118,7 @@ class Reporter:
     def __init__(self, folder: str | None, start_step: int, total_steps: int,
                  sequences_per_step: int, evaluated_on: str = "held-out") -> None:
         self._folder, self._evaluated_on = folder, evaluated_on
-        self._total_steps, self._sequences = total_steps, sequences_per_step
+        self._total_steps, self.sequences = total_steps, sequences_per_step
         self._writers = {}
         self._start_step, self._draws = start_step, True
         self._last = None
@@ -157,7 +158,7 @@ class Reporter:
             self._rate = rate
         else:
             self._rate = 0.7 * self._rate + 0.3 * rate
-        metrics = {**metrics, "sequences_per_second": rate * self._sequences}
+        metrics = {**metrics, "sequences_per_second": rate * self.sequences}
         left = (self._total_steps - step) / self._rate
         print(f"step {step:,}/{self._total_steps:,}  {_line(metrics)}  "
               f"lr {metrics['learning_rate']:.2e}  grad {metrics['grad_norm']:.2f}  "

@@ -121,7 +121,7 @@ def variables(trainer) -> dict:
     named = {f"learner/{v.path}": v for v in trainer.learner.weights}
     named |= {f"optimizer/{v.path}": v for v in trainer.optimizer.variables}
     named |= {f"trainer/{name}": getattr(trainer, name)
-              for name in ("step", "loss_scale", "finite_steps")}
+              for name in ("step", "tokens", "loss_scale", "finite_steps")}
     return named
 
 
@@ -271,38 +271,33 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
 
 
 class Place:
-    """A run's place in the records: the number it has taken, and their order.
+    """A run's place in the records: the number that it has `taken`, and their order.
 
     Records are identified by their `identity()`, a JSON value.
     """
 
+    taken = 0
+
     def __init__(self, records: Any, settings: SharedSettings) -> None:
         self._order = {"records": records and records.identity(), "seed": settings.random_seed}
         self.divide(getattr(records, "shares", 1))
-        self._batch_size = settings.train_batch_size
-        # So many records had been taken at one step.
-        self._taken, self._taken_at = 0, 0
 
     def divide(self, shares: int) -> None:
         """Notes the number of shares into which the files are divided."""
         self._order["shares"] = shares
 
-    def taken(self, step: int) -> int:
-        """The number of records that have been taken at a step."""
-        return self._taken + (step - self._taken_at) * self._batch_size
-
-    def describe(self, step: int) -> dict:
+    def describe(self) -> dict:
         """Returns the values that a checkpoint keeps."""
-        return {"order": dict(self._order), "taken": self.taken(step)}
+        return {"order": dict(self._order), "taken": self.taken}
 
-    def restore(self, saved: dict, step: int) -> bool:
+    def restore(self, saved: dict) -> bool:
         """Continues at a checkpoint's place, and returns whether it does; other records, or another
         order, begin at 0."""
         is_same = self.is_same(saved["order"])
         if saved["taken"] and not is_same:
             print("the records or their order changed, so reading starts at the first record",
                   flush=True)
-        self._taken, self._taken_at = saved["taken"] if is_same else 0, step
+        self.taken = saved["taken"] if is_same else 0
         return is_same
 
     def is_same(self, order: dict) -> bool:

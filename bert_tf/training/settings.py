@@ -146,9 +146,12 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
     def check_replicas(self, replicas: int, trains: bool = True, evaluates: bool = True) -> None:
         """Raises InputError if the batches can't be divided among `replicas`."""
         parts = replicas * self.gradient_accumulation_steps
-        if trains and self.train_batch_size % parts:
+        name = "train_batch_size"
+        if getattr(self, "batch_size_warmup_min_size", 0):
+            name = "batch_size_warmup_min_size"
+        if trains and getattr(self, name) % parts:
             raise InputError(
-                f"--train_batch_size ({self.train_batch_size}) must be a multiple of the devices "
+                f"--{name} ({getattr(self, name)}) must be a multiple of the devices "
                 f"({replicas}) times --gradient_accumulation_steps "
                 f"({self.gradient_accumulation_steps}).")
         if evaluates and self.eval_batch_size % replicas:
@@ -188,6 +191,22 @@ class TrainSettings(StepSettings):
         0, "Number of shares to divide the files into. Each batch takes equally many records from "
         "each share, and each worker reads only its share. 0: one share per worker where the files "
         "allow it; a resumed run keeps the number.", least=0, rare=True)
+    batch_size_warmup_min_size: int = option(
+        0, "Records of the first steps, of which --train_batch_size is a multiple; batches grow by "
+        "this number until they have --train_batch_size records. 0: all batches have them.",
+        least=0, rare=True)
+    batch_size_warmup_tokens: int = only("batch_size_warmup_min_size")(
+        0, "Tokens, without padding, after which batches have --train_batch_size records.", least=0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        least = self.batch_size_warmup_min_size
+        if least and self.train_batch_size % least:
+            raise InputError(f"--train_batch_size ({self.train_batch_size}) must be a multiple of "
+                             f"--batch_size_warmup_min_size ({least}).")
+        if least and not self.batch_size_warmup_tokens:
+            raise InputError("--batch_size_warmup_min_size needs --batch_size_warmup_tokens, the "
+                             "tokens after which batches have --train_batch_size records.")
 
 
 _with_decay = only("layer_decay")

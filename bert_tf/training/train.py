@@ -17,7 +17,7 @@ from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import exists, locked, make_folder, real_path, replace_aside
 from bert_tf.signals import STATUS, FirstSignal
 from bert_tf.training import resume
-from bert_tf.training.batches import Feed
+from bert_tf.training.batches import BatchSize, Feed
 from bert_tf.training.cluster import explain_lost_worker
 from bert_tf.training.distribution import count_workers, is_chief, mean_over_workers
 from bert_tf.training.learners.learner import Learner
@@ -76,6 +76,7 @@ class Run:
         self._place = resume.Place(self._records, settings)
         self._reporter: Reporter | None = None
         self._earlier_seconds = 0.0
+        self._batch = BatchSize(trainer, settings, self._records)
 
     def train(self) -> None:
         """Trains to `settings.last_step`; evaluates on the way if asked to.
@@ -96,7 +97,7 @@ class Run:
         if hasattr(records, "from_step"):       # which record comes depends on the step alone
             records = records.from_step(self.step)
         feed = Feed(trainer, records, (
-            settings.random_seed, self._place.taken(self.step), settings.train_batch_size))
+            settings.random_seed, self._place.taken, settings.train_batch_size), batch=self._batch)
 
         reporter = self._reporter = self._report_to()
         progress = Progress(lambda: self.step, settings.last_step)
@@ -109,7 +110,8 @@ class Run:
                 # Steps in one call of TensorFlow, until the next report, evaluation or checkpoint.
                 with named_errors(self._records), progress:
                     metrics = feed.train(_steps_to_pause(settings, self.step))
-                step = self.step
+                step, self._place.taken = self.step, feed.taken
+                reporter.sequences = feed.batch_size
                 reporter.train(step, metrics, progress.first)
 
                 # Before saving: a run that resumes here does not evaluate its step again.
@@ -141,7 +143,7 @@ class Run:
             raise InputError("the workers start at different steps: --output_dir must be one "
                              f"folder that all workers read; here it is "
                              f"{self._settings.output_dir}.")
-        number = resume.fingerprint([self._description, self._place.describe(self.step)])
+        number = resume.fingerprint([self._description, self._place.describe()])
         if self._mean(number) != number:
             raise InputError("the workers have different records or settings; give all workers the "
                              "same files and flags.")
@@ -197,7 +199,7 @@ class Run:
         self._earlier_seconds = saved["seconds"] or 0.0
         self._records = _divide(self._records, self._settings, saved["order"]["shares"])
         self._place.divide(getattr(self._records, "shares", 1))
-        self.is_in_order = self._place.restore(saved, self.step)
+        self.is_in_order = self._place.restore(saved)
         if not self.is_in_order:
             self._trainer.state.reset()
         _, recipe = resume.compare(self._description, saved["run"], self._settings)
@@ -218,7 +220,7 @@ class Run:
             resume.check_finite(state)      # the chief would raise alone
         if self._chief:
             send_reports = self._reporter.copied() if self._reporter else lambda: None
-            extra = {**self._place.describe(self.step), "run": self._description,
+            extra = {**self._place.describe(), "run": self._description,
                      "seconds": self.seconds, "init_checkpoint": self.init_checkpoint}
 
             def write():

@@ -100,7 +100,8 @@ class _Replica:
         return {**batch, "carried": state} if self._learner.carries else batch
 
     def step(self, batch, number, loss_scale):
-        """Updates the weights; returns the packed measures and the gradient's norm."""
+        """Updates the weights; returns the packed measures, the gradient's norm, and the number of
+        tokens."""
         names = [objective.name for objective in self._learner.objectives]
         counts = self._learner.counts(batch)
         counts = dict(zip(names, distribution.all_reduce_sum([counts[n] for n in names])))
@@ -128,7 +129,7 @@ class _Replica:
             count = tf.maximum(counts[names[0]], 1.0)
             grads = [g / count for g in grads]
         norm = self._optimizer.apply(grads, self._learner.trainable_variables)
-        return sums, norm
+        return sums, norm, tf.reduce_sum(tf.cast(batch.get("input_mask", 0), tf.int32))
 
 
 @contextlib.contextmanager
@@ -184,8 +185,9 @@ class _LossScaling:
 class Trainer:
     """Trains a Learner with an optimizer under a strategy.
 
-    Both must have been made in the strategy's scope. They and `step` and `loss_scale` are the state
-    of training; dropout masks are a function of (seed, step, replica, part of the batch).
+    Both must have been made in the strategy's scope. They and `step`, `tokens` and `loss_scale` are
+    the state of training; dropout masks are a function of (seed, step, replica, part of the batch).
+    `tokens` counts those of all steps, without padding, where batches have an `input_mask`.
 
     Args:
         optimizer: of training/optimizers; it is built here, if the trainer trains.
@@ -219,7 +221,8 @@ class Trainer:
         with strategy.scope():
             if trains:
                 optimizer.build(learner.trainable_variables)
-            self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
+            self.step, self.tokens = (tf.Variable(0, trainable=False, dtype=tf.int64, name=name)
+                                      for name in ("step", "tokens"))
             self.scaling = _LossScaling(self.replica.uses_loss_scale)
         self.loss_scale, self.finite_steps = self.scaling.scale, self.scaling.finite_steps
         with tf.device("CPU:0"):
@@ -243,6 +246,8 @@ class Trainer:
             healthy &= tf.math.is_finite(self._total(step_sums))
             bad_step = tf.where((bad_step < 0) & ~healthy, self.step, bad_step)
             self.step.assign_add(1)
+            self.tokens.assign_add(tf.cast(
+                self.strategy.reduce("SUM", per_replica[2], axis=None), tf.int64))
             return number + 1, sums + step_sums, norms + norm, bad_step, self._any_stopping()
 
         number, sums, norms, bad_step, _ = tf.while_loop(

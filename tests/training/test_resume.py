@@ -82,7 +82,7 @@ def fixture_path(trained, tmp_path_factory):
 def test_all_state_comes_back_to_the_last_bit(trained, path):
     fresh = tiny.trainer(dtype="mixed_float16")
     assert not equal(state(fresh), state(trained))
-    assert len(state(fresh)) == 3 + len(fresh.learner.weights) + len(fresh.optimizer.variables)
+    assert len(state(fresh)) == 4 + len(fresh.learner.weights) + len(fresh.optimizer.variables)
     assert resume.restore(path, fresh) == EXTRA
     assert equal(state(fresh), state(trained))
     assert (int(fresh.step), float(fresh.loss_scale), int(fresh.finite_steps)) == (2, 2.0**10, 2)
@@ -364,9 +364,9 @@ def test_place_in_the_records(records, finished, tmp_path):
     for options, taken in (({}, 4 * BATCH), ({"train_batch_size": 2}, 4 * BATCH),
                            ({"random_seed": 2}, 0)):
         again = run(records, tmp_path, **options)
-        assert again.resume() and again._place.taken(again.step) == taken
+        assert again.resume() and again._place.taken == taken
     again = run(RecordSet.open(str(other), "input_file"), tmp_path)
-    assert again.resume() and (again.step, again._place.taken(again.step)) == (4, 0)
+    assert again.resume() and (again.step, again._place.taken) == (4, 0)
 
 
 def write_manifest(path, seed):
@@ -390,7 +390,7 @@ def test_records_of_another_seed_begin_at_the_first(tmp_path, capsys):
     run(one, folder, stop_at_step=2).train()
     for records, taken in ((one, 2 * BATCH), (two, 0)):
         again = run(records, folder)
-        assert again.resume() and again._place.taken(again.step) == taken
+        assert again.resume() and again._place.taken == taken
         assert ("the records or their order changed" in capsys.readouterr().out
                 ) == (not taken)
 
