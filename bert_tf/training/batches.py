@@ -33,9 +33,10 @@ _NO_LOGIT = -1e9
 
 
 def growing_batch(tokens: int, least: int, most: int, warmup_tokens: int) -> tuple[int, int]:
-    """Returns the rows of a batch that grows row by row while a run reads its first tokens, and the
-    tokens at which it grows next (AnswerDotAI/ModernBERT sequence_packer.py): each number of rows
-    comes in about as many steps.
+    """Returns the rows of a batch after some tokens, and the tokens at which batches grow next.
+
+    They grow row by row, and each number of rows comes in about as many steps
+    (AnswerDotAI/ModernBERT sequence_packer.py).
 
     Args:
         tokens: that were read before.

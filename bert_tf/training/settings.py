@@ -192,8 +192,8 @@ class TrainSettings(StepSettings):
         "each share, and each worker reads only its share. 0: one share per worker where the files "
         "allow it; a resumed run keeps the number.", least=0, rare=True)
     batch_size_warmup_min_size: int = option(
-        0, "Records of the first steps, of which --train_batch_size is a multiple; batches grow by "
-        "this number until they have --train_batch_size records. 0: all batches have them.",
+        0, "Records per step at the start; batches grow by this number until they have "
+        "--train_batch_size records, which must be a multiple of it. 0: batches do not grow.",
         least=0, rare=True)
     batch_size_warmup_tokens: int = only("batch_size_warmup_min_size")(
         0, "Tokens, without padding, after which batches have --train_batch_size records.", least=0)
