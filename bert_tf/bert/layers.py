@@ -35,9 +35,7 @@ class LayerNorm(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         shape = (self.width or self.config.hidden_size,)
         self.gamma = self.add_weight(shape, "ones", name="gamma")
-        self.beta = None
-        if self.config.norm_bias:
-            self.beta = self.add_weight(shape, "zeros", name="beta")
+        self.beta = self.add_weight(shape, "zeros", name="beta")
 
     def call(self, x: Tensor) -> Tensor:
         """float [..., width] -> [..., width] in the compute dtype."""
@@ -45,9 +43,7 @@ class LayerNorm(FromConfig, keras.layers.Layer):
         x = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)                  # [..., 1]
         x = x * ops.rsqrt(variance + self.epsilon)
-        x = x * ops.cast(self.gamma, "float32")
-        if self.beta is not None:
-            x = x + ops.cast(self.beta, "float32")
+        x = x * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32")
         return ops.cast(x, self.compute_dtype)
 
     @property

@@ -101,10 +101,6 @@ class Bert(Changeable, Network):
             biases.append(ops.cast(attention_bias, "float32"))
         return sum(biases[1:], start=biases[0]) if biases else None
 
-    def finish(self, x: Tensor) -> Tensor:
-        """Returns `sequence_output` from the output of the last layer, float [B, S, H]."""
-        return x
-
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
         """Returns `pooled_output` [B, H] from `sequence_output` [B, S, H]."""
         return self.pooler(vectors[:, 0])
@@ -149,6 +145,6 @@ class Bert(Changeable, Network):
             outputs["layer_outputs"].append(x)
             for name in maps if return_attention else ():
                 outputs.setdefault(name, []).append(maps[name])
-        outputs["sequence_output"] = x = self.finish(x)
+        outputs["sequence_output"] = x
         outputs["pooled_output"] = self.pool(x, inputs.get("input_mask"))
         return outputs

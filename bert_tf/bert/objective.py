@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm
 from bert_tf.config import BertConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.variants import variant
 from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
@@ -50,6 +50,27 @@ def to_slots(values: Tensor, batch: Batch) -> Tensor:
 
 
 @register
+class PredictionLayer(FromConfig, keras.layers.Layer):
+    """The hidden layer that makes the vectors [B, P, X] that predict tokens."""
+
+    part = None
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        width = config.prediction_width
+        self.transform = self.dense(width, activation=ACTIVATIONS[config.hidden_act])
+        self.norm = LayerNorm(config, width, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.transform.build((None, None, self.config.hidden_size))
+        self.norm.build()
+
+    def call(self, x: Tensor) -> Tensor:
+        """float [..., H] -> [..., X]."""
+        return self.norm(self.transform(x))
+
+
+@register
 class MaskedLM(Objective):
     """Predicts the tokens at masked positions (google-research/bert, `get_masked_lm_output`).
 
@@ -68,22 +89,16 @@ class MaskedLM(Objective):
                  **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.tied = tied
-        self.transform = self.dense(config.prediction_width,
-                                    activation=ACTIVATIONS[config.prediction_act],
-                                    use_bias=config.classifier_bias)
-        self.norm = LayerNorm(config, config.prediction_width, dtype=self.dtype_policy)
+        make_hidden = variant("prediction_layer", config) or PredictionLayer
+        self.transform = make_hidden(config, name="transform", dtype=self.dtype_policy)
         wider = variant("output_table", config) if tied else None
         self.extra = wider(config, name="extra", dtype=self.dtype_policy) if wider else None
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        with keras.name_scope("transform"):
-            self.transform.build((None, None, self.config.hidden_size))
-            self.norm.build()
-        self.output_bias = None
-        if self.config.decoder_bias:
-            self.output_bias = self.add_weight((self.config.vocab_size,), "zeros",
-                                               name="output_bias")
+        self.transform.build()
+        make_bias = variant("output_bias", self.config) or self.add_weight
+        self.output_bias = make_bias((self.config.vocab_size,), "zeros", name="output_bias")
         if not self.tied:
             self.output_weights = self.add_weight(
                 (self.config.vocab_size, self.config.prediction_width), name="output_weights")
@@ -103,14 +118,11 @@ class MaskedLM(Objective):
 
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:
         """float [B, P, H] -> float32 logits [B, P, V]."""
-        x = self.norm(self.transform(x))                                            # [B, P, X]
+        x = self.transform(x)                                                       # [B, P, X]
         table = embedding_table if self.tied else self.output_weights
         if self.extra:
             table = self.extra(ops.cast(table, x.dtype))                            # [V, X]
-        logits = vocabulary_logits(x, table)
-        if self.output_bias is None:
-            return logits
-        return logits + ops.cast(self.output_bias, "float32")
+        return vocabulary_logits(x, table) + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
         """Labels and weights of the logits; an unused slot's weight is 0."""

@@ -158,9 +158,8 @@ class Sizes:
     pruned_heads = _NOTHING
     stacks: ClassVar[Any] = MappingProxyType({})
     shared_parts, pooler_type, directionality = "all", "first_token", "bidi"
-    # Heads and norms have biases; weights of the table of heads that the network's heads lack;
-    # sizes of further letters of `checkpoints.names`.
-    norm_bias = classifier_bias = decoder_bias = True
+    # Weights of the table of heads that the network's heads lack; sizes of further letters of
+    # `checkpoints.names`.
     absent_weights: ClassVar[Any] = ()
     own_letters: ClassVar[Any] = MappingProxyType({})
     # All have these.
@@ -272,11 +271,6 @@ class Sizes:
     def prediction_width(self) -> int:
         """The width of the vectors that predict hidden tokens."""
         return self.embedding_width
-
-    @property
-    def prediction_act(self) -> str:
-        """The activation of the hidden layer that predicts hidden tokens."""
-        return getattr(self, self.activation_key)
 
     def layers_without(self, name: str) -> set[int]:
         """Returns the numbers of the layers that lack the weight `name`, a key of `weights`."""

@@ -11,8 +11,12 @@ _VARIANTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "attention": (lambda config: keras.config.backend() == "jax" and not hasattr(
         config, "relative_attention_num_buckets"), "layers.fused_attention", "attend"),
     "dense": (lambda config: config.quantisation, "layers.quantisation", "make_dense"),
+    "output_bias": (lambda config: not getattr(config, "decoder_bias", True),
+                    "models.modernbert.layers", "no_bias"),
     "output_table": (lambda config: config.prediction_width > config.embedding_width,
                      "models.mobilebert.layers", "WiderTable"),
+    "prediction_layer": (lambda config: config.model_type == "modernbert",
+                         "models.modernbert.layers", "HiddenLayer"),
     "rounded_dense": (lambda config: config.quantisation.scheme == "affine",
                       "models.mobilebert.affine", "AffineDense"),
 }

@@ -183,7 +183,7 @@ class NextTokenLM(NextToken, MaskedLM):
         super().__init__(config, name=name, metrics_name=metrics_name, **kwargs)
 
     def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
-        x = self.norm(self.transform(x))                                    # [T, E]
+        x = self.transform(x)                                               # [T, E]
         table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
         return x, table, ops.cast(self.output_bias, "float32")
 

@@ -77,8 +77,6 @@ class ModernBertConfig(Sizes):
     model_type: str = one_of("modernbert", ("modernbert",))
 
     has_segments, pooler_type = False, "first_token_transform"
-    # The language model's head has the same form as the pooler.
-    prediction_act = property(lambda self: self.classifier_activation)
 
     def __post_init__(self):
         super().__post_init__()

@@ -27,6 +27,26 @@ _LEAST_BLOCK = 64
 _QUERIES = 1024
 
 
+@register
+class Scale(LayerNorm):
+    """Layer normalisation without an addend."""
+
+    beta = 0.0
+
+    def build(self, input_shape: Any = None) -> None:
+        self.gamma = self.add_weight((self.config.hidden_size,), "ones", name="gamma")
+
+
+def make_norm(config: ModernBertConfig, **kwargs: Any) -> LayerNorm:
+    """Makes a norm, with an addend if `norm_bias` says so."""
+    return (LayerNorm if config.norm_bias else Scale)(config, **kwargs)
+
+
+def no_bias(shape: Any, initializer: Any, name: str) -> float:
+    """In place of adding a bias of the language model's logits."""
+    return 0.0
+
+
 class Seen(NamedTuple):
     """What every layer's attention gets.
 
@@ -178,11 +198,11 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
     def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy, self.number = self.dtype_policy, number
-        self.attention_norm = LayerNorm(config, dtype=policy) if number else None
+        self.attention_norm = make_norm(config, dtype=policy) if number else None
         self.attention = RotaryAttention(config, config.kinds[number], name="self", dtype=policy)
         self.attention_output = self.dense(config.hidden_size, use_bias=config.attention_bias,
                                            initializer=config.output_initializer)
-        self.norm = LayerNorm(config, dtype=policy)
+        self.norm = make_norm(config, dtype=policy)
         self.intermediate = self.dense(2 * config.intermediate_size, use_bias=config.mlp_bias)
         self.output_ = self.dense(config.hidden_size, use_bias=config.mlp_bias,
                                   initializer=config.output_initializer)
@@ -229,7 +249,7 @@ class ModernBertEmbeddings(FromConfig, keras.layers.Layer):
 
     def __init__(self, config: ModernBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+        self.norm = make_norm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
         self.word_embeddings = self.add_weight(
@@ -263,7 +283,7 @@ class HiddenLayer(FromConfig, keras.layers.Layer):
         self.transform = self.dense(
             config.hidden_size, activation=ACTIVATIONS[config.classifier_activation],
             use_bias=config.classifier_bias, initializer=config.output_initializer)
-        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+        self.norm = make_norm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
         self.transform.build((None, None, self.config.hidden_size))

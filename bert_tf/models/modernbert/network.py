@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.bert.layers import LayerNorm, padding_bias
+from bert_tf.bert.layers import padding_bias
 from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL
@@ -22,6 +22,7 @@ from bert_tf.models.modernbert.layers import (
     band_bias,
     block_bias,
     block_width,
+    make_norm,
     rotary_angles,
 )
 from bert_tf.networks.pooling import pool
@@ -47,7 +48,7 @@ class ModernBert(Bert):
         return ModernBertEmbeddings(self.config, **kwargs)
 
     def make_layers(self) -> list[Any]:
-        self.final_norm = LayerNorm(self.config, name="final_norm", dtype=self.dtype_policy)
+        self.final_norm = make_norm(self.config, name="final_norm", dtype=self.dtype_policy)
         return [ModernBertLayer(self.config, i, name=f"layer_{i}", dtype=self.dtype_policy)
                 for i in range(self.config.num_hidden_layers)]
 
@@ -87,9 +88,6 @@ class ModernBert(Bert):
             near = ops.minimum(near, everywhere) if attention_bias is None else near + everywhere
         return Seen(turns, {GLOBAL: everywhere, LOCAL: near})
 
-    def finish(self, x: Tensor) -> Tensor:
-        return self.final_norm(x)
-
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
         if self.config.classifier_pooling == "cls":
             return self.pooler(vectors[:, 0])
@@ -105,4 +103,6 @@ class ModernBert(Bert):
         outputs = super().call(
             {**inputs, "returns_maps": return_attention}, training, dropout_seed, attention_bias,
             return_attention, layers, embed)
-        return {**outputs, "token_output": self.pooler(outputs["sequence_output"])}
+        x = self.final_norm(outputs["sequence_output"])
+        return {**outputs, "sequence_output": x, "token_output": self.pooler(x),
+                "pooled_output": self.pool(x, inputs.get("input_mask"))}
