@@ -121,9 +121,12 @@ class TextJob(RecordJob):
 
     def _documents(self, lines, tokenizer, marker, names):
         """The lines with one sentence each, and the `Documents` of them."""
-        tokenize = (corpus.tokenize_sentences if self.recipe.segments.sentence_ends
-                    else corpus.tokenize_documents)
-        return lines, tokenize(lines, tokenizer, self.job.blanks_separate_docs, marker)
+        tokenize, texts = corpus.tokenize_documents, lines
+        if self.recipe.segments.sentence_ends:
+            tokenize = corpus.tokenize_sentences
+        elif PAIRINGS[self.recipe.segments.pairing].joins_lines:
+            texts = corpus.with_blanks(lines, self.tokenizer.word_prefix)
+        return lines, tokenize(texts, tokenizer, self.job.blanks_separate_docs, marker)
 
     def _make(self, documents, seed):
         instances = create_instances(documents, self.tokenizer.vocabulary, seed, self.recipe,

@@ -169,8 +169,14 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     place = np.arange(size) - (cls_last and pads_left(mask)) * (size - lengths)
     problems["input_mask is not ones, then zeros."] = (
         mask != ((place >= 0) & (place < lengths))).any((1, 2))
-    problems[f"segment_ids are not {'from 0 to 4' if cls_last else '0 or 1'}."] = outside(
-        f["segment_ids"], 5 if cls_last else 2)
+    if "sequence_ids" in f:
+        numbers = np.pad(f["sequence_ids"], ((0, 0), (1, 0)))
+        problems["sequence_ids do not count from 1, or are not 0 in the padding."] = (
+            (numbers[:, 1:] != (numbers[:, :-1] + np.isin(np.diff(numbers), 1)) * mask[:, 0])
+            | (numbers[:, 1:] < mask[:, 0])).any(1)
+    else:
+        problems[f"segment_ids are not {'from 0 to 4' if cls_last else '0 or 1'}."] = outside(
+            f["segment_ids"], 5 if cls_last else 2)
     problems |= _label_problems(f, form, length)
     if form.is_masked:
         made = masking.find(recipes.of_manifest(record or None).corruption)

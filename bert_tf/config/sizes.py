@@ -225,11 +225,11 @@ class Sizes:
         """
         bert: dict[str, tuple[int, int]] = PRESETS if cls.has_bert_presets else {}
         known: Mapping[str, Any] = cls.own_presets.get(name, {})
-        if not known and name in bert:
+        if name not in cls.own_presets and name in bert:
             layers, width = bert[name]
             known = {"hidden_size": width, "num_hidden_layers": layers,
                      "num_attention_heads": width // 64, "intermediate_size": 4 * width}
-        elif not known and name not in presets:
+        elif name not in cls.own_presets and name not in presets:
             raise InputError(f"there is no size {name!r}; " + choose_from(
                 name, dict.fromkeys([*bert, *cls.own_presets, *presets])))
         values: dict[str, Any] = {}

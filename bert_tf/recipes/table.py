@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, choose_from
 from bert_tf.flags import applicable
+from bert_tf.models.modernbert.config import ModernBertConfig
 from bert_tf.models.t5.config import T5_PRESETS
 from bert_tf.models.t5.corruption import Denoising
 from bert_tf.options import Values, check_shape
@@ -81,6 +82,21 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"model_type": "albert", "embedding_size": 128, "num_hidden_groups": 1},
            # The second releases were trained without dropout.
            presets=_ALBERT | {f"{name}_v2": size | _NO_DROPOUT for name, size in _ALBERT.items()}),
+    # AnswerDotAI/ModernBERT yamls/modernbert/modernbert-base-pretrain.yaml, the first phase: 1,719
+    # billion tokens, of which the rate rises in 3; theta is 10,000 everywhere. The rate here falls
+    # at the end, as in its third phase.
+    Recipe("modernbert", "2412.13663", "tokenizer_json", segments=Segments("document_runs"),
+           corruption=MaskTokens("modernbert", dynamic=True),
+           instances="models.modernbert.instances.PackedRows", network="ModernBert",
+           terms=(Term("MaskedLM"),),
+           defaults={"dupe_factor": 1, "max_seq_length": 1024, "masked_lm_prob": 0.3,
+                     "optimizer": "stable_adamw", "learning_rate_schedule": "warmup_stable_decay",
+                     "learning_rate": 8e-4, "train_batch_size": 4608, "num_train_steps": 364_000,
+                     "num_warmup_steps": 636},
+           sizes={"model_type": "modernbert", "global_rope_theta": 10_000.0},
+           # The second phase.
+           presets={f"{name}_8192": {**size, "global_rope_theta": 160_000.0}
+                    for name, size in ModernBertConfig.own_presets.items()}),
     Recipe("spanbert", "1907.10529", segments=Segments("doc_blocks"), corruption=MaskTokens(
                "spanbert", "words", replace_from="corpus", dynamic=True),
            terms=(Term("MaskedLM"),

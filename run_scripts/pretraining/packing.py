@@ -43,4 +43,6 @@ def _obstacle(learner, records):
         return "this network or its objectives read each record in a row of its own"
     if type(records) is not data.RecordSet or records.rows:
         return "these records are read in an order of their own"
+    if "sequence_ids" in records.format.names:
+        return "these records are rows of several sequences already"
     return ""

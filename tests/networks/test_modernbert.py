@@ -244,6 +244,17 @@ def test_blocks_see_what_a_band_shows(length, monkeypatch):
     assert off(blocks["sequence_output"][mask], whole["sequence_output"][mask]) < 2e-6
 
 
+def test_sequences_of_one_row_are_separate(test_data, form):
+    golden = np.load(test_data / "golden" / "modernbert" / "packed_windowed.npz")
+    net = open_model(test_data / "golden" / "modernbert" / "mlm_windowed").network()
+    numbers = np.cumsum(golden["position_ids"] == 0, axis=1)
+    padding = np.zeros((1, 7), "int32")
+    outputs = net({"input_ids": np.concatenate([golden["input_ids"], padding + 3], 1),
+                   "input_mask": np.concatenate([numbers > 0, padding], 1).astype("int32"),
+                   "sequence_ids": np.concatenate([numbers, padding], 1).astype("int32")})
+    assert off(outputs["sequence_output"][:, :-7], golden["last_hidden_state"]) < 1e-5
+
+
 def test_packed_rows_are_separate(test_data):
     golden = np.load(test_data / "golden" / "modernbert" / "packed_windowed.npz")
     plain = np.load(test_data / "golden" / "modernbert" / "forward_windowed.npz")

@@ -18,7 +18,7 @@ from bert_tf.recipes import RECIPES
 
 VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265,
                 "universal": 30_522, "t5": 32_100, "mobilebert": 30_522,
-                "distilbert": 30_522, "tinybert": 30_522}
+                "distilbert": 30_522, "tinybert": 30_522, "modernbert": 50_368}
 # Encoders without heads. BERT: arXiv:1810.04805 and 1908.08962, base and large the published 110M
 # and 340M. ALBERT: arXiv:1909.11942, table 1, 12M, 18M, 60M, 235M. ELECTRA's have no pooler.
 # RoBERTa: those of its transformers class, 124,645,632 and 355,359,744, less two positions.
@@ -30,6 +30,9 @@ PUBLISHED = {
         "xxlarge": 222_595_584}.items()},
     "electra": {"small": 13_483_008, "base": 108_891_648, "large": 334_092_288},
     "roberta": {"base": 124_644_096, "large": 355_357_696},
+    # transformers' masked LMs, 149,655,232 and 395,881,664, without the decoder's bias.
+    "modernbert": {name + length: count for length in ("", "_8192") for name, count in {
+        "base": 149_604_864, "large": 395_831_296}.items()},
     # As transformers counts the released ones.
     "t5": {"small": 60_506_624, "base": 222_903_552, "large": 737_668_096, "3b": 2_851_598_336,
            "11b": 11_307_321_344, "small_v1_1": 76_961_152, "base_v1_1": 247_577_856,

@@ -38,7 +38,8 @@ LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 22, 3
 # How the records of each case are made; the rows of the table first.
 CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
             for name, recipe in recipes.RECIPES.items()},
-         **{name: {"recipe": name, "dupe_factor": 1} for name in ("gpt", "sa_lstm", "distilbert")},
+         **{name: {"recipe": name, "dupe_factor": 1} for name in (
+             "gpt", "sa_lstm", "distilbert", "modernbert")},
          **dict.fromkeys(("xlnet", "xlnet, denoising"), {
              "recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"}),
          "elmo": {"recipe": "elmo", "dupe_factor": 2},

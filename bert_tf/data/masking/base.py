@@ -19,7 +19,8 @@ MASKINGS = {
     "bert": "data.masking.bert", "coin": "data.masking.coin", "none": "data.masking.none",
     "next_token": "data.masking.next_token", "albert": "models.albert.masks",
     "distilbert": "models.distilbert.masks", "electra": "models.electra.masks",
-    "ernie": "models.ernie.masks", "roberta": "models.roberta.masks",
+    "ernie": "models.ernie.masks", "modernbert": "models.modernbert.masks",
+    "roberta": "models.roberta.masks",
     "spanbert": "models.spanbert.masks", "structbert": "models.structbert.masks",
     "xlnet": "models.xlnet.masks",
 }

@@ -58,6 +58,8 @@ KNOWN = {feature.name: feature for feature in (
     Feature("input_ids", "int64", "S", "V"),
     Feature("input_mask", "int64", "S"),
     Feature("segment_ids", "int64", "S"),
+    # Of packed rows, the number of each token's sequence, from 1.
+    Feature("sequence_ids", "int64", "S"),
     # Pre-training.
     Feature("masked_lm_positions", "int64", "P", "S"),
     Feature("masked_lm_ids", "int64", "P", "V"),

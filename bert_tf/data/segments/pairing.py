@@ -11,6 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.models.electra.segments import electra_segments
 from bert_tf.models.ernie.labelled_pairs import labelled_pairs
 from bert_tf.models.ernie.paragraphs import ORDERS, sentence_distance, sentence_reordering
+from bert_tf.models.modernbert.segments import document_runs
 from bert_tf.models.roberta import blocks
 from bert_tf.recipes.corruption import Segments
 
@@ -40,6 +41,8 @@ class Pairing:
         is_labelled: whether each line of the text is a pair of texts with a label.
         shortens: whether some sequences get a random length below the maximum.
         draws_b: whether B may be drawn from the whole text.
+        joins_lines: whether a document is one text: the tokens of its lines are those of the lines
+            with a blank between them.
         help: what --segments says of it.
     """
 
@@ -53,6 +56,7 @@ class Pairing:
     is_labelled: bool = False
     shortens: bool = False
     draws_b: bool = False
+    joins_lines: bool = False
     help: str = ""
 
 
@@ -67,6 +71,9 @@ PAIRINGS = {
                              help="the same within one document"),
     "doc_blocks": Pairing(blocks.doc_blocks, num_labels=0, segments=1,
                           help="SpanBERT's: as doc_sentences, without separators"),
+    "document_runs": Pairing(
+        document_runs, num_labels=0, segments=1, joins_lines=True,
+        help="ModernBERT's: a document is one text, cut where a sequence is full"),
     "runs": Pairing(blocks.runs, num_labels=0, segments=1),
     "lines": Pairing(blocks.lines, num_labels=0, segments=1),
     "streams": Pairing(None, num_labels=2, segments=2, in_rows=True, in_streams=True,

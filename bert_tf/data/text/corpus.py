@@ -191,6 +191,12 @@ def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
                      **marks.bytes())
 
 
+def with_blanks(lines: Sequence[str], blank: str) -> list[str]:
+    """Returns the lines with `blank` before each that follows a line of the same document."""
+    return [blank + line if line.strip() and before.strip() else line
+            for before, line in zip(["", *lines], lines)]
+
+
 def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
                        marker: Marker | None = None) -> Documents:
     """Tokenizes lines to documents, as the original reads a file: a document ends at `FILE_END`, at

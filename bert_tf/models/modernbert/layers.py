@@ -111,13 +111,18 @@ def blocks_of(x: Tensor, width: int, around: int = 0) -> Tensor:
                            axis=2)
 
 
-def block_bias(config: ModernBertConfig, is_token: Tensor) -> Tensor:
+def block_bias(config: ModernBertConfig, is_token: Tensor, sequences: Tensor | None = None
+               ) -> Tensor:
     """The addend of scores of local layers in blocks, float32 [B, 1, T, K, K + 2 W], from bool or
-    integer [B, S]: which places hold tokens."""
+    integer [B, S]: which places hold tokens. Tokens of other `sequences`, integer [B, S], are
+    hidden."""
     width, window = block_width(config), config.window
     keys = ops.cast(blocks_of(ops.cast(is_token, "float32"), width, window), "bool")
     distance = np.arange(width)[:, None] - np.arange(-window, width + window)[None]     # [K, ...]
     seen = ops.logical_and(keys[:, :, None], ops.convert_to_tensor(np.abs(distance) <= window))
+    if sequences is not None:
+        own, others = blocks_of(sequences, width), blocks_of(sequences, width, window)
+        seen = ops.logical_and(seen, ops.equal(own[..., None], others[:, :, None]))
     return ops.where(seen, 0.0, HIDDEN)[:, None]
 
 

@@ -12,6 +12,7 @@ from keras import ops
 from bert_tf.bert.layers import padding_bias
 from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.changes import PACKED
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL
 from bert_tf.models.modernbert.layers import (
     HIDDEN,
@@ -37,12 +38,13 @@ class ModernBert(Bert):
     tokens read `token_output` [B, S, H], which is `sequence_output` behind the heads' hidden layer.
     Local layers compute blocks of near tokens, unless a call asks for attention, gives a bias, or
     gives the tokens that each token sees; then no attention of theirs is kept.
+
+    Tokens of one row that have different `sequence_ids`, integer [B, S], do not see each other.
+    Rotary positions are relative, so that they need not begin again in a row.
     """
 
     reads = ("input_ids", "input_mask")
-
-    def __init__(self, config: Any, name: str = "modernbert", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    also_reads = ("sequence_ids", *PACKED)
 
     def make_embeddings(self, **kwargs: Any) -> ModernBertEmbeddings:
         return ModernBertEmbeddings(self.config, **kwargs)
@@ -73,7 +75,12 @@ class ModernBert(Bert):
         length = ops.shape(inputs["input_ids"])[1]
         positions = inputs.get("positions")
         turns = rotary_angles(config, ops.arange(length)[None] if positions is None else positions)
-        everywhere = None if mask is None else padding_bias(mask, HIDDEN)
+        sequences = inputs.get("sequence_ids")
+        seen = mask if mask is None or len(mask.shape) == 3 else mask[:, None]  # [B, 1 or S, S]
+        if sequences is not None:
+            shared = ops.equal(sequences[:, :, None], sequences[:, None])
+            seen = shared if seen is None else ops.logical_and(shared, ops.cast(seen, "bool"))
+        everywhere = None if seen is None else padding_bias(seen, HIDDEN)
         if attention_bias is not None:
             extra = ops.cast(attention_bias, "float32")
             everywhere = extra if everywhere is None else everywhere + extra
@@ -82,7 +89,8 @@ class ModernBert(Bert):
         # A few blocks would compute more than all pairs.
         if in_blocks and not (isinstance(length, int) and length < 4 * block_width(config)):
             is_token = ops.ones((1, length)) if mask is None else mask
-            return Seen(turns, {GLOBAL: everywhere, LOCAL: block_bias(config, is_token)})
+            return Seen(turns, {GLOBAL: everywhere,
+                                LOCAL: block_bias(config, is_token, sequences)})
         near = band_bias(length, config.window)
         if everywhere is not None:      # padding that sees no token sees all alike, as in eager
             near = ops.minimum(near, everywhere) if attention_bias is None else near + everywhere
