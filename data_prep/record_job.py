@@ -69,7 +69,8 @@ class RecordJob(PlacedWork):
         """Returns the manifest without its shards, given the results of the calls."""
         made, vocabulary = self.recipe.corruption, self.tokenizer.vocabulary
         described = describe_records(self.recipe, self.options, vocabulary, self.job.input_file)
-        if made.replace_from == "words" or masking.find(made).by_rarity:
+        masks = masking.find(made)
+        if made.replace_from == "words" or masks.by_rarity or masks.spares_special:
             described["vocabulary"]["special_ids"] = vocabulary.special_ids
         if vocabulary.parts:
             described["vocabulary"]["parts"] = [part.describe() for part in vocabulary.parts]

@@ -93,8 +93,8 @@ SETTINGS = ("bert_tf/training/settings.py", "bert_tf/models/electra/settings.py"
             "bert_tf/finetuning/jobs.py", "bert_tf/recipes/table.py",
             "bert_tf/models/ernie/settings.py", "bert_tf/models/recurrent/settings.py",
             "bert_tf/models/xlnet/settings.py", "bert_tf/models/electra/learner.py",
-            "bert_tf/models/albert/masks.py", "bert_tf/models/modernbert/masks.py",
-            "bert_tf/models/spanbert/masks.py",
+            "bert_tf/models/albert/masks.py", "bert_tf/models/deberta/masks.py",
+            "bert_tf/models/modernbert/masks.py", "bert_tf/models/spanbert/masks.py",
             "bert_tf/models/structbert/masks.py", "bert_tf/finetuning/suite_flags.py",
             "bert_tf/finetuning/suite_run.py")
 

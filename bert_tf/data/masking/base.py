@@ -18,6 +18,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 MASKINGS = {
     "bert": "data.masking.bert", "coin": "data.masking.coin", "none": "data.masking.none",
     "next_token": "data.masking.next_token", "albert": "models.albert.masks",
+    "deberta": "models.deberta.masks",
     "distilbert": "models.distilbert.masks", "electra": "models.electra.masks",
     "ernie": "models.ernie.masks", "modernbert": "models.modernbert.masks",
     "roberta": "models.roberta.masks",
@@ -33,6 +34,7 @@ class Masking(MaskTokens):
     Attributes:
         called: the noun for the masked units, for messages.
         hides_special: whether special tokens are predicted like any other.
+        spares_special: whether no special token is predicted, in texts either.
         always_predicts: whether each sequence has a prediction.
         counts_cut: whether masks are drawn with the records even where training draws others, so
             that the predictions that have no room are counted.
@@ -47,6 +49,7 @@ class Masking(MaskTokens):
     called: ClassVar[str] = ""
     hides: ClassVar[bool] = True
     hides_special: ClassVar[bool] = False
+    spares_special: ClassVar[bool] = False
     always_predicts: ClassVar[bool] = True
     counts_cut: ClassVar[bool] = False
     by_rarity: ClassVar[bool] = False
