@@ -216,8 +216,7 @@ HEADS = {head.name: head for head in (
 # The heads that `--head` may name, by its values.
 CHOICES = {head.choice.name: head for head in HEADS.values() if head.choice}
 # Objectives whose heads have the weights of another's: class -> name of that head, module.
-FURTHER = {"WordOrderLM": ("masked_lm", "models.structbert.objective"),
-           "EnhancedMaskedLM": ("masked_lm", "models.deberta.objective")}
+FURTHER = {"WordOrderLM": ("masked_lm", "models.structbert.objective")}
 # Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
 # that head, module.
 CAUSAL = {"NextTokenLM": ("masked_lm", "models.gpt.objective"),

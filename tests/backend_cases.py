@@ -98,7 +98,6 @@ ELSEWHERE: dict[str, tuple] = {
     "PonderTime": (("UniversalConfig", 1), {}), "TiedLM": (("GPTConfig", 0), {}),
     "NextTokenLM": (CAUSAL, {}), "MultipleChoice": (BERT, CHOICES),
     "WordOrderLM": (BERT, {"word_order_weights": np.array([[1, 0, 0], [0, 0, 0], [0, 1, 1]])}),
-    "EnhancedMaskedLM": (("DebertaConfig", 4), {}),
     "CandidateLM": (BERT, {**CHOICES, "label_ids": np.array([0, 1, 0])}),
     "SequenceLM": (("T5Config", 0), {
         "encoder_input_tokens": TEXT["input_ids"], "decoder_target_tokens": draw(B, 5),
@@ -114,7 +113,7 @@ ELSEWHERE: dict[str, tuple] = {
 # ALBERT and a BiLSTM have no dropout, and a step in integers moves their ranges; other networks are
 # among other cases, too.
 WITHOUT_DROPOUT = {"EncoderConfig 1", "BiLstmConfig 1", "MobileBertConfig 5", "ElmoConfig 0",
-                   "BERT", "NextTokenLM", "WordOrderLM", "CandidateLM", "EnhancedMaskedLM",
+                   "BERT", "NextTokenLM", "WordOrderLM", "CandidateLM",
                    "MultipleChoice", "StreamLM", "DualMaskedLM", "taught", "Electra", "HeadGates"}
 OPTIONS = {"StepClassification": {"label_gain": True},
            "ConditionalSpan": {"num_starts": 1, "num_ends": 1},     # others are equally unlikely
@@ -180,6 +179,7 @@ def network_cases():
             ("FixedPatternConfig", 0, {}, {"return_attention": True}),
             ("MobileBertConfig", 0, {}, {"head_mask": MASKS["head_mask"]}),
             ("MPNetConfig", 0, PACKING, {}), ("DebertaConfig", 2, {}, {}),
+            ("DebertaConfig", 4, {}, {}),
             ("MobileBertConfig", 5, {}, {}),                        # in integers
             ("ElmoConfig", 0, _spelling(), {}), ("BiLstmConfig", 1, {}, {})):
         yield f"{name} {number}", Case(lambda name=name, number=number: networks.build(

@@ -111,9 +111,11 @@ class MaskedLM(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """`sequence_output`, float [B, S, H], at `masked_lm_positions`, and the table [V, E] ->
-        float32 logits [B, P, V]; [M, V] in a batch with `predictions`."""
-        x = gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
+        """`prediction_output`, float [B, S, H], or `sequence_output` of a network without it, at
+        `masked_lm_positions`, and the table [V, E] -> float32 logits [B, P, V]; [M, V] in a batch
+        with `predictions`."""
+        x = outputs.get("prediction_output", outputs["sequence_output"])
+        x = gather(x, batch["masked_lm_positions"])                                 # [B, P, H]
         return self.predict(used(x, batch), embedding_table)
 
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:

@@ -41,6 +41,12 @@ _MOBILEBERT: dict[str, dict[str, Any]] = {
         "normalization_type": "layer_norm", "classifier_activation": True,
         "hidden_dropout_prob": 0.1}}
 
+# microsoft/DeBERTa experiments/language_model: deberta_xlarge.json and the others, mlm.sh.
+_DEBERTA: dict[str, Any] = {
+    "model_type": "deberta-v2", "type_vocab_size": 0, "position_biased_input": False,
+    "position_buckets": 256, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
+_CONVOLUTION = {"conv_kernel_size": 3, "conv_act": "gelu"}
+
 _SMALL = {str(width): _size(12, width, 12) for width in (48, 96, 192)}
 
 # tensor2tensor's universal_transformer_{tiny,small,base}.
@@ -144,6 +150,15 @@ RECIPES = {recipe.name: recipe for recipe in (
            defaults={"max_seq_length": 512, "optimizer": "ernie_adam", "num_warmup_steps": 4_000},
            sizes={"model_type": "ernie", "hidden_act": "gelu_erf", "layer_norm_eps": 1e-5,
                   "type_vocab_size": 4, "use_task_id": True, "task_type_vocab_size": 16}),
+    Recipe("deberta", "2006.03654", "sentencepiece", segments=Segments("runs"),
+           corruption=MaskTokens("deberta", "words", dynamic=True), network="Deberta",
+           terms=(Term("MaskedLM"),),
+           defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 512,
+                     "train_batch_size": 32, "learning_rate": 1e-4, "num_train_steps": 1_000_000,
+                     "num_warmup_steps": 1_000, "optimizer": "bert_adamw"},
+           sizes=_DEBERTA | {"enhanced_mask_decoder": True},
+           presets={"xlarge": _size(24, 1536, 24, **_CONVOLUTION),
+                    "xxlarge": _size(48, 1536, 24, **_CONVOLUTION)}),
     # The stage of pre-training, and the one before it.
     *(Recipe(name, "2004.02984", network="MobileBert", learner="KnowledgeTransfer",
              settings=("MobileBertSettings",),

@@ -111,6 +111,7 @@ def test_replacements_without_random_tokens_and_without_text():
     options = types.SimpleNamespace(max_seq_length=8, masked_lm_prob=PROB,
                                     max_predictions_per_seq=masks_of().most_predictions(512, PROB))
     assert options.max_predictions_per_seq == 80
+    assert (masks_of(0).longest, masks_of(0, "subwords").longest, masks_of(5).longest) == (3, 1, 5)
     masks = masks_of(shares=(1.0, 0.0)).static_masks(
         documents, Vocabulary([*SPECIAL, "a"]), PythonRandom(1), options, 6)
     masks.draw(0, 6, 0, 0)      # unknown words alone

@@ -143,7 +143,7 @@ def test_the_enhanced_mask_decoder_equals(golden, tmp_path):
         "", "_gradients"))
     folder = written(case, tmp_path / "model", enhanced_mask_decoder=True)
     model = bert_tf.open_model(folder)
-    learner = Learner(networks.build(model.config), [bert_tf.EnhancedMaskedLM(model.config)])
+    learner = Learner(networks.build(model.config), [bert_tf.MaskedLM(model.config)])
     model.load(learner)
     rows, places = np.nonzero(case["labels"])
     batch = {**features(case), "masked_lm_positions": np.broadcast_to(

@@ -38,8 +38,8 @@ LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 22, 3
 # How the records of each case are made; the rows of the table first.
 CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
             for name, recipe in recipes.RECIPES.items()},
-         **{name: {"recipe": name, "dupe_factor": 1} for name in (
-             "gpt", "sa_lstm", "distilbert", "modernbert")},
+         **{name: {"recipe": name, "dupe_factor": 1}
+            for name in ("gpt", "sa_lstm", "distilbert", "modernbert", "deberta")},
          **dict.fromkeys(("xlnet", "xlnet, denoising"), {
              "recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"}),
          "elmo": {"recipe": "elmo", "dupe_factor": 2},
@@ -67,11 +67,13 @@ STREAMS = {**dict.fromkeys(("xlnet", "xlnet, denoising"),
 OPTIMIZERS = {"albert": "lamb", "t5": "adafactor", "elmo": "elmo_adagrad",
               "lm_lstm": "averaged_adam",
               **dict.fromkeys(("electra", "mobilebert", "distilbert", "dual_training", "universal",
-                               "gpt", "xlnet", "transformer_xl"), "bert_adamw")}
+                               "gpt", "xlnet", "transformer_xl", "deberta"),
+                              "bert_adamw")}
 # Sizes with which a recipe trains all of its terms.
 NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2},
             "gpt": {"embedding_dropout_prob": 0},
             **dict.fromkeys(("xlnet", "transformer_xl"), {"mem_len": 8}),
+            "deberta": {"num_hidden_layers": 2, "position_buckets": 8},
             "mobilebert": {"num_feedforward_networks": 2},
             "mobilebert_transfer": {"num_feedforward_networks": 2},
             "elmo": {"filters": (), "projection_dim": 4, "dim": 6, "n_layers": 1},
@@ -164,8 +166,8 @@ def fixture_options_of(folder, records, teacher):
     def options_of(case):
         recipe = recipes.find(CASES[case]["recipe"])
         config = folder / f"{recipe.name}.json"
-        tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=1,
-                       **NETWORKS.get(recipe.name, {})).to_json_file(config)
+        tiny.config_of(recipe, vocab_size=len(TOKENS), **{
+            "num_hidden_layers": 1, **NETWORKS.get(recipe.name, {})}).to_json_file(config)
         slots = masking.find(recipe.corruption).slots(PREDICTIONS, LENGTH)
         options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
                    "max_predictions_per_seq": slots if recipe.chooses_tokens else 20,
@@ -399,8 +401,8 @@ def test_terms_name_objectives(teacher):
     for recipe in recipes.RECIPES.values():
         terms = run_pretraining.choose_terms(recipe, [])
         assert terms == tuple(term for term in recipe.terms if not term.by_name)
-        sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=1,
-                               **NETWORKS.get(recipe.name, {}))
+        sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), **{
+            "num_hidden_layers": 1, **NETWORKS.get(recipe.name, {})})
         learner = run_pretraining.make_learner(sizes, recipe, terms, "float32", *(
             [kind(teacher=teacher) for kind in run_pretraining.settings_of(
                 {"recipe": recipe.name})]

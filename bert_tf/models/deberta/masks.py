@@ -42,7 +42,7 @@ class NgramMasks(StaticMasks):
         self._is_special = np.zeros(vocabulary.size, bool)
         self._is_special[[*vocabulary.special_ids, vocabulary.mask_id]] = True
         self._window, self._shares = int(1 / options.masked_lm_prob), masking.shares
-        self._length_limits = length_limits(masking.ngram)
+        self._length_limits = length_limits(masking.longest)
         self.cut = 0
 
     def draw(self, a_start, a_length, b_start, b_length):
@@ -102,7 +102,7 @@ class NgramMasksInTraining(DynamicMasks):
         size = self.max_seq_length
         unit, sizes = units_of(candidates, token_boundary)
         draws = tf.reshape(keys, [-1, size, 2])     # of each window: its length, its place
-        window, limits = int(1 / self.masked_lm_prob), length_limits(self.masking.ngram)
+        window, limits = int(1 / self.masked_lm_prob), length_limits(self.masking.longest)
         count = tf.reduce_sum(tf.cast(sizes > 0, tf.int32), 1)                      # [B]
         places = tf.range(size)
 
@@ -134,8 +134,13 @@ class Masking(base.Masking):
     static_class, dynamic_class = NgramMasks, NgramMasksInTraining
 
     ngram: int = option(
-        3, "Maximum number of successive words or tokens that are masked together.", least=1,
-        most=1 << 10)
+        0, "Maximum number of successive words or tokens that are masked together. Default: 3 "
+        "words, or 1 token.", least=0, most=1 << 10)
+
+    @property
+    def longest(self) -> int:
+        """The most units of an n-gram."""
+        return self.ngram or (1 if self.units == "subwords" else 3)
 
     def most_predictions(self, max_seq_length, masked_lm_prob):
         return math.ceil(max_seq_length * masked_lm_prob / 10) * 10

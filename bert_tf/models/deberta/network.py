@@ -68,13 +68,13 @@ class Deberta(BertEncoder):
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
              **options: Any) -> dict[str, Any]:
-        """See `Bert.call`. With `enhanced_mask_decoder` it also returns `decoder_output`
-        [B, S, H]."""
+        """See `Bert.call`. With `enhanced_mask_decoder` it also returns `prediction_output`
+        [B, S, H], which masked words are predicted from."""
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         own_seed, seed = split_seed(dropout_seed, 2)
         outputs = super().call(inputs, training, own_seed, attention_bias, **options)
         if self.config.enhanced_mask_decoder:
-            outputs["decoder_output"] = self.decode(
+            outputs["prediction_output"] = self.decode(
                 outputs["layer_outputs"][-2], self.make_bias(inputs, attention_bias), seed)
         return outputs
 
