@@ -135,6 +135,9 @@ HEADS = {head.name: head for head in (
         **dense("dense_1", "H", "E"), **norm("LayerNorm_1", "E"), "output_bias": "V"}),
     _pretrained("replaced_token", "ReplacedToken", "models.electra.objective",
                 {**dense("dense", "H", "H"), **dense("dense_1", "H", "1")}),
+    _pretrained("replaced_token_in_context", "ReplacedTokenInContext", "models.deberta.objective",
+                {**norm("LayerNorm", "H"), **dense("dense", "H", "H"),
+                 **dense("dense_1", "H", "1")}),
     _pretrained("all_tokens_lm", "AllTokensLM", "models.electra.objective", {
         **dense("transform/dense", "H", "E"), **norm("transform/LayerNorm", "E"),
         "output_bias": "V", **dense("copy/dense", "H", "1")}),

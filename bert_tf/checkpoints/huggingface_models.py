@@ -265,6 +265,9 @@ MODELS["deberta-v2"] = Model(
         ("encoder/conv", "encoder.conv.conv", DENSE),
         ("encoder/conv/LayerNorm", "encoder.conv.LayerNorm", NORM)),
     (("pooler/dense", "pooler.dense", DENSE),
+     *((f"replaced_token_in_context/{ours}", f"mask_predictions.{theirs}", endings)
+       for ours, theirs, endings in (("dense", "dense", DENSE), ("LayerNorm", "LayerNorm", NORM),
+                                     ("dense_1", "classifier", DENSE))),
      *_masked_lm(f"{_DEBERTA}.dense", f"{_DEBERTA}.LayerNorm", f"{_DEBERTA}.bias",
                  f"{_DEBERTA}.decoder"), _ANSWER_SPAN),
     f"{_DEBERTA}.decoder.weight", (f"{_DEBERTA}.bias", f"{_DEBERTA}.decoder.bias"),
@@ -277,8 +280,7 @@ MODELS["deberta-v2"] = Model(
               "num_attention_heads": 24, "intermediate_size": 6144, "type_vocab_size": 0,
               "layer_norm_eps": 1e-7, "pos_att_type": ()},
     renamed={"cls.predictions.transform.": f"{_DEBERTA}.", "cls.predictions.": f"{_DEBERTA}."},
-    ignored=((r"mask_predictions\..*", "of the discriminator of pre-training"),
-             (r"(\w+\.)?embeddings\.position_embeddings\.weight",
-              "a table of positions that the encoder leaves unused")))
+    ignored=((r"(\w+\.)?embeddings\.position_embeddings\.weight",
+              "a table of positions that the encoder leaves unused"),))
 # The row of each kind of our configurations.
 MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}

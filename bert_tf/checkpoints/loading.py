@@ -196,10 +196,15 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
     parts: dict = {}
     if hasattr(model, "parts"):
         parts = model.parts()
-    if source.generator is None or "generator" not in parts:
-        return assign(model, weights)
-    its = translate(source.generator, parts["generator"].encoder.config)
-    return _joined(assign(model, weights), assign(parts["generator"], its))
+    # A network that has not its own tables takes them from a copy that has.
+    filled = parts["model"] if hasattr(model, "take") else model
+    account = assign(filled, weights)
+    if source.generator is not None and "generator" in parts:
+        its = translate(source.generator, parts["generator"].encoder.config)
+        account = _joined(account, assign(parts["generator"], its))
+    if filled is not model:
+        model.take(parts)
+    return account
 
 
 def _joined(main, other):

@@ -5,7 +5,9 @@ import re
 
 from bert_tf.checkpoints import checksummed, names, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.config import config_from_dict
 from bert_tf.files import is_file, is_folder, match_names
+from bert_tf.models.deberta import weights as deberta
 from bert_tf.models.electra import weights as electra
 
 _FORMAT = Format(rows=None, ignored=(
@@ -36,12 +38,14 @@ def find(path: str) -> str | None:
 def read(file: str) -> Source:
     """If the run keeps averages of the weights, these are read, as in the run's `model.keras`."""
     checksummed.verify(file)
+    described = checksummed.read_extra(file).get("run", {}).get("generator_config")
     held = safetensors_files.tensors(file)
     averages = names.averages(held)
     if averages and held["trainer/step"].read():        # of no step, else
         for name, average in averages.items():
             held[name], held[average] = held[average], held[name]
-    tensors = {_NETWORK.sub("", name): tensor for name, tensor in held.items()}
+    tensors = deberta.with_sums(
+        {_NETWORK.sub("", name): tensor for name, tensor in held.items()})
     return electra.split(
         Source(file, rules.config_beside(file), tensors, _FORMAT, rules.vocabulary_beside(file)),
-        "", "masked_lm/")
+        "", "masked_lm/", config_from_dict(described) if described else None)

@@ -159,6 +159,17 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes=_DEBERTA | {"enhanced_mask_decoder": True},
            presets={"xlarge": _size(24, 1536, 24, **_CONVOLUTION),
                     "xxlarge": _size(48, 1536, 24, **_CONVOLUTION)}),
+    Recipe("deberta_v3", "2111.09543", "sentencepiece", segments=Segments("runs"),
+           corruption=MaskTokens("deberta", shares=(1.0, 0.0), dynamic=True), network="Deberta",
+           terms=(Term("MaskedLM", network="generator"), Term("ReplacedTokenInContext", 10.0)),
+           learner="DisentangledElectra", settings=("GeneratorSettings",),
+           # rtd.sh, of Base.
+           defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 512,
+                     "train_batch_size": 256, "learning_rate": 1e-4,
+                     "num_train_steps": 1_000_000, "num_warmup_steps": 10_000,
+                     "optimizer": "bert_adamw", "generator_hidden_size": 1.0,
+                     "generator_layers": 0.5},
+           sizes=_DEBERTA, presets={"xsmall": _size(12, 384, 6), "small": _size(6, 768, 12)}),
     # The stage of pre-training, and the one before it.
     *(Recipe(name, "2004.02984", network="MobileBert", learner="KnowledgeTransfer",
              settings=("MobileBertSettings",),

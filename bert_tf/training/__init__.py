@@ -28,6 +28,7 @@ _own, __dir__, __all__ = lazy_loader.attach(
         "transfer": ["freeze", "layer_decay_factors", "reinitialize_top"],
     })
 _of_relatives, _, _names = lazy_loader.attach("bert_tf", submod_attrs={
+    "models.deberta.learner": ["DisentangledElectra"],
     "models.distilbert.settings": ["DistilBertSettings"],
     "models.electra.learner": ["Electra"],
     "models.electra.settings": ["GeneratorSettings"],

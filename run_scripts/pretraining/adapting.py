@@ -63,7 +63,9 @@ def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
     elif getattr(config, "is_causal", False):
         recipe = recipes.find("ltr")
     else:
-        recipe = recipes.RECIPES.get(config.model_type, recipes.RECIPES["bert"])
+        recipe = recipes.RECIPES.get(config.model_type) or next(
+            (row for row in recipes.RECIPES.values()
+             if row.sizes.get("model_type") == config.model_type), recipes.RECIPES["bert"])
         if _needs_another(recipe, model) and _MASKED_LM in heads:
             recipe = recipes.RECIPES["bert"]
     pairing = PAIRINGS[recipe.segments.pairing]
@@ -74,7 +76,7 @@ def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
         raise InputError(f"--init_checkpoint: {model.path} is a {config.model_type}, which learns "
                          f"no masked words from a text; {_BY_HAND}.")
     if not job.recipe and _needs_another(recipe, model):
-        what = "generator" if recipe.learner == "Electra" else "teacher"
+        what = "generator" if _has_generator(recipe) else "teacher"
         raise InputError(f"--init_checkpoint: {model.path} has neither a masked LM nor the {what} "
                          f"that recipe {recipe.name} needs; give a checkpoint of its pre-training, "
                          "or --recipe=bert to train a new masked LM on the encoder.")
@@ -90,7 +92,11 @@ def _needs_another(recipe: recipes.Recipe, model: Model) -> bool:
     if any(term.objective not in OBJECTIVES for term in recipe.terms):      # learned from a teacher
         return True
     origin = model.weights and model.weights.origin
-    return recipe.learner == "Electra" and not (origin and origin.generator)
+    return _has_generator(recipe) and not (origin and origin.generator)
+
+
+def _has_generator(recipe):
+    return any(term.network == "generator" for term in recipe.terms)
 
 
 def _terms(recipe: recipes.Recipe, model: Model) -> list[str]:

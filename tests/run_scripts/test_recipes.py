@@ -39,7 +39,7 @@ LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 22, 3
 CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
             for name, recipe in recipes.RECIPES.items()},
          **{name: {"recipe": name, "dupe_factor": 1}
-            for name in ("gpt", "sa_lstm", "distilbert", "modernbert", "deberta")},
+            for name in ("gpt", "sa_lstm", "distilbert", "modernbert", "deberta", "deberta_v3")},
          **dict.fromkeys(("xlnet", "xlnet, denoising"), {
              "recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"}),
          "elmo": {"recipe": "elmo", "dupe_factor": 2},
@@ -67,13 +67,14 @@ STREAMS = {**dict.fromkeys(("xlnet", "xlnet, denoising"),
 OPTIMIZERS = {"albert": "lamb", "t5": "adafactor", "elmo": "elmo_adagrad",
               "lm_lstm": "averaged_adam",
               **dict.fromkeys(("electra", "mobilebert", "distilbert", "dual_training", "universal",
-                               "gpt", "xlnet", "transformer_xl", "deberta"),
+                               "gpt", "xlnet", "transformer_xl", "deberta", "deberta_v3"),
                               "bert_adamw")}
 # Sizes with which a recipe trains all of its terms.
 NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2},
             "gpt": {"embedding_dropout_prob": 0},
             **dict.fromkeys(("xlnet", "transformer_xl"), {"mem_len": 8}),
-            "deberta": {"num_hidden_layers": 2, "position_buckets": 8},
+            **dict.fromkeys(("deberta", "deberta_v3"),
+                            {"num_hidden_layers": 2, "position_buckets": 8}),
             "mobilebert": {"num_feedforward_networks": 2},
             "mobilebert_transfer": {"num_feedforward_networks": 2},
             "elmo": {"filters": (), "projection_dim": 4, "dim": 6, "n_layers": 1},
@@ -172,6 +173,8 @@ def fixture_options_of(folder, records, teacher):
         options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
                    "max_predictions_per_seq": slots if recipe.chooses_tokens else 20,
                    "optimizer": OPTIMIZERS.get(recipe.name, "adamw")}
+        if recipe.name == "deberta_v3":
+            options |= {"generator_hidden_size": 1.0, "generator_layers": 0.5}
         if recipe.learner in ("Distiller", "DualTraining"):
             options["teacher"] = teacher
         if recipe.learner == "DualTraining":
@@ -403,10 +406,14 @@ def test_terms_name_objectives(teacher):
         assert terms == tuple(term for term in recipe.terms if not term.by_name)
         sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), **{
             "num_hidden_layers": 1, **NETWORKS.get(recipe.name, {})})
+        needed = {}
+        if recipe.learner in ("Distiller", "DualTraining"):
+            needed = {"teacher": teacher}
+        elif recipe.name == "deberta_v3":
+            needed = {"generator_hidden_size": 1.0}
         learner = run_pretraining.make_learner(sizes, recipe, terms, "float32", *(
-            [kind(teacher=teacher) for kind in run_pretraining.settings_of(
-                {"recipe": recipe.name})]
-            if recipe.learner in ("Distiller", "DualTraining") else []))
+            kind(**needed) for kind in run_pretraining.settings_of({"recipe": recipe.name})
+            if needed))
         assert [type(objective).__name__ for objective in learner.objectives] == [
             term.objective for term in terms]
 

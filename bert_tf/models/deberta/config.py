@@ -9,6 +9,8 @@ from bert_tf.errors import InputError
 
 # Terms of a score by distance: the query's content with the key's place, and the other way.
 TERMS = ("c2p", "p2c")
+# The end of the names of tables that are differences from the generator's.
+DIFFERENCE = "_difference"
 # Hugging Face's names of activations, as DeBERTa's files have them; "gelu" is the exact form.
 _THEIR_ACTIVATIONS = ("gelu", "tanh", "relu")
 

@@ -22,6 +22,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.models.deberta.config import DIFFERENCE
 
 
 def activation(theirs: str) -> Any:
@@ -77,6 +78,40 @@ class DebertaEmbeddings(Embeddings):
         if self.segment_embeddings is not None:
             x = x + segment_vectors(self.segment_embeddings, segment_ids, x.dtype)
         return self.normalise(x, dropout_seed)
+
+
+@register
+class DisentangledEmbeddings(DebertaEmbeddings):
+    """Embeddings of words that share another's (arXiv:2111.09543, section 3.3).
+
+    They are the other's, without a gradient, plus differences that are trained and begin at 0.
+
+    Args:
+        others: function that returns the other embeddings, which Keras then takes for no part.
+    """
+
+    def __init__(self, config: DebertaConfig, others: Any, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.others = others
+
+    def table(self, name: str, rows: int, initializer: Any = None) -> keras.Variable:
+        if name != "word_embeddings":
+            return super().table(name, rows, initializer)
+        return super().table(name + DIFFERENCE, rows, "zeros")
+
+    @property
+    def word_embeddings(self) -> Tensor:        # type: ignore[override]
+        """float32 [V, H], the sum."""
+        return ops.stop_gradient(ops.convert_to_tensor(self.others().word_embeddings)
+                                 ) + ops.convert_to_tensor(self.difference)
+
+    @word_embeddings.setter
+    def word_embeddings(self, difference: keras.Variable) -> None:
+        self.difference = difference
+
+    def look_up(self, input_ids: Tensor) -> Tensor:
+        others = ops.stop_gradient(ops.take(self.others().word_embeddings, input_ids, axis=0))
+        return others + ops.take(self.difference, input_ids, axis=0)
 
 
 @register

@@ -15,11 +15,12 @@ import numpy as np
 
 from bert_tf.data.masking import base
 from bert_tf.data.masking.bert import StaticMasks
-from bert_tf.data.masking.dynamic import DynamicMasks, units_of
+from bert_tf.data.masking.dynamic import units_of
 from bert_tf.data.masking.masks import KEEP, MASK
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.flags import option
+from bert_tf.models.electra.masks import MasksWithDraws
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
@@ -90,7 +91,7 @@ class NgramMasks(StaticMasks):
         return self._drawable[self._stream.below(len(self._drawable))]
 
 
-class NgramMasksInTraining(DynamicMasks):
+class NgramMasksInTraining(MasksWithDraws):
     @property
     def columns(self):
         return super().columns + self.max_seq_length

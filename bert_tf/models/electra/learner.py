@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf import networks, objectives
 from bert_tf.bert.objective import to_slots, used
-from bert_tf.config import EncoderConfig, Sizes
+from bert_tf.config import EncoderConfig, Sizes, config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.flags import changed
 from bert_tf.layers.base import Tensor, register
@@ -24,10 +24,11 @@ from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.training.learners.learner import Learner, Measures, saved_arguments
 
-# The network's objective, by --discriminator: class, options and weight (None: the recipe's).
+# The network's objective, by --discriminator: class (""; the recipe's), options and weight (None:
+# the recipe's).
 _DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {
-    "replaced_token": ("ReplacedToken", {}, None),
-    "replaced_token_written": ("ReplacedToken", {"written_only": True}, None),
+    "replaced_token": ("", {}, None),
+    "replaced_token_written": ("", {"written_only": True}, None),
     "replace_mlm": ("MaskedLM", {"name": "replaced_lm"}, 1.0),
     "all_tokens_mlm": ("AllTokensLM", {}, 1.0)}
 
@@ -143,12 +144,12 @@ class Electra(Learner):
                              "--uniform_generator to have no generator.")
         name, options, default = _DISCRIMINATORS[settings.discriminator]
         weights = [settings.disc_weight, default, own.weight]
-        heads = [getattr(objectives, name)(
+        heads = [getattr(objectives, name or own.objective)(
             config, loss_weight=next(w for w in weights if w is not None), dtype=dtype, **options)]
         generator = None
         if not settings.uniform_generator:
-            sizes = generator_config(config, settings)
-            generator = _generator(network, sizes, not settings.untied_generator_embeddings)
+            sizes = cls.generator_config(config, settings)
+            network, generator = cls.join(network, sizes, not settings.untied_generator_embeddings)
             heads.insert(0, masked_lm(sizes))
         return cls(network, heads, generator, settings.temperature, settings.disallow_correct)
 
@@ -157,7 +158,19 @@ class Electra(Learner):
                 ) -> list[Sizes]:
         settings = settings or GeneratorSettings()
         has_generator = settings.electra_objective and not settings.uniform_generator
-        return [config, *([generator_config(config, settings)] if has_generator else [])]
+        return [config, *([cls.generator_config(config, settings)] if has_generator else [])]
+
+    generator_config = staticmethod(generator_config)
+
+    @staticmethod
+    def join(network: keras.Model, sizes: EncoderConfig, shares: bool
+             ) -> tuple[keras.Model, keras.Model]:
+        """Returns the network and a generator of these sizes, which may share its embeddings, or
+        the network itself where its own sizes are given."""
+        if sizes is network.config:
+            return network, network
+        return network, networks.build(sizes, name="generator", dtype=network.dtype_policy,
+                                       embeddings=network.embeddings if shares else None)
 
     @property
     def measure_names(self) -> list[tuple[str, str]]:
@@ -222,31 +235,27 @@ class Electra(Learner):
                 **({"discriminator": "replaced_token_written"} if written else {})}
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "generator": _saved_generator(self.generator, self.encoder),
+        return {**super().get_config(), "generator": self._saved_generator(),
                 "temperature": self.temperature, "disallow_correct": self.disallow_correct}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Electra":
         arguments = saved_arguments(config)
         encoder, generator = arguments["encoder"], config["generator"]
-        if generator:
-            generator = encoder if generator == "encoder" else _generator(
-                encoder, EncoderConfig.from_dict(generator["config"]), generator["shared"])
-        return cls(**{**arguments, "generator": generator})
+        if generator == "encoder":
+            generator = encoder
+        elif generator:
+            encoder, generator = cls.join(encoder, config_from_dict(generator["config"]),
+                                          generator["shared"])
+        return cls(**{**arguments, "encoder": encoder, "generator": generator})
 
+    @property
+    def shares(self) -> bool:
+        """Whether the embeddings of the network depend on those of its generator."""
+        return self.generator.embeddings is self.encoder.embeddings
 
-def _generator(encoder, config, shared):
-    """Makes the generator of `config`, which may share the network's embeddings; returns the
-    network itself where the configuration is the same object."""
-    if config is encoder.config:
-        return encoder
-    return networks.build(config, name="generator", dtype=encoder.dtype_policy,
-                          embeddings=encoder.embeddings if shared else None)
-
-
-def _saved_generator(generator, encoder):
-    """Returns the generator's part of an `Electra` configuration, a JSON value."""
-    if generator is None:
-        return None
-    return "encoder" if generator is encoder else {
-        "config": generator.config.to_dict(), "shared": generator.embeddings is encoder.embeddings}
+    def _saved_generator(self):
+        """Returns the generator's part of the configuration, a JSON value."""
+        if self.generator in (None, self.encoder):
+            return self.generator and "encoder"
+        return {"config": self.generator.config.to_dict(), "shared": self.shares}

@@ -12,18 +12,26 @@ from bert_tf.errors import InputError
 tf = lazy_loader.load("tensorflow")
 
 
-class RepeatedMasks(DynamicMasks):
-    """Draws the position of each prediction from all candidates."""
+class MasksWithDraws(DynamicMasks):
+    """`DynamicMasks` that also draw for the learner."""
 
     @property
     def columns(self):
-        return self.max_seq_length + 3 * self.max_predictions_per_seq
+        return super().columns + self.max_predictions_per_seq
 
     def __call__(self, batch, seed, numbers):
         """Returns the features of a batch; see `DynamicMasks`. They also have draws, float32 [B, P]
         in [0, 1), with which ELECTRA samples tokens from its generator."""
         draws = draw_uniforms(seed, numbers, self.columns)[:, -self.max_predictions_per_seq:]
         return {**super().__call__(batch, seed, numbers), "draws": draws}
+
+    def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
+        return super().hide(input_ids, input_mask, uniforms[:, :-self.max_predictions_per_seq],
+                            token_boundary)
+
+
+class RepeatedMasks(MasksWithDraws):
+    """Draws the position of each prediction from all candidates."""
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
         candidates = self.candidates(input_ids, input_mask) & (input_ids != self.mask_id)

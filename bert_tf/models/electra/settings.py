@@ -33,7 +33,8 @@ class GeneratorSettings:
         1.0, "Temperature of the draws from the generator.", above=0, below=float("inf"), rare=True)
     gen_weight: float | None = option(None, "Weight of the generator's loss; default: 1.")
     disc_weight: float | None = _of_electra(
-        None, "Weight of the model's loss; default: 50, or 1 if --discriminator predicts tokens.")
+        None, "Weight of the model's loss; default: the recipe's, 50 of electra, or 1 if "
+        "--discriminator predicts tokens.")
     discriminator: str = _of_electra(
         "replaced_token", "What the model learns. replaced_token: whether each token was "
         "replaced. replaced_token_written: the same, at the generator's positions alone (ELECTRA "

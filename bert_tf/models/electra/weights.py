@@ -36,10 +36,10 @@ GOOGLE_ROWS = (
 )
 
 
-def split(source: Source, network: str, head: str) -> Source:
+def split(source: Source, network: str, head: str, config: EncoderConfig | None = None) -> Source:
     """Returns the product network's `Source`, with the generator's in it if there is one. The names
     of the generator's tensors begin with `generator/`, of its head with `head`, and of the networks
-    with `network`."""
+    with `network`. `config` is the generator's; None: as the shapes show."""
     tensors = source.tensors
     if not any(name.startswith(_GENERATOR) for name in tensors):
         return source
@@ -57,7 +57,7 @@ def split(source: Source, network: str, head: str) -> Source:
     generator = dataclasses.replace(
         _beside(source, its, {name: own[name] for name in own.keys() - embeddings.keys()},
                 "not of the generator"),
-        config=config_of(its, network, source.config))
+        config=config or config_of(its, network, source.config))
     return dataclasses.replace(
         _beside(source, own, {name: tensors[name] for name in tensors.keys() - own.keys()},
                 "the generator, which --generator converts"), generator=generator)
