@@ -198,8 +198,8 @@ def _described_by_labels(path):
         return None
     if not weights.vocab_file:
         raise InputError(f"there is no vocabulary beside {weights.source} that can be read; put "
-                         "its tokenizer.json, vocab.txt, vocab.json and merges.txt, or "
-                         "spiece.model there.")
+                         "its tokenizer.json, vocab.txt, vocab.json and merges.txt, or the file "
+                         "that ends in .model there.")
     model = Model(path, weights.config, weights)
     kind = KINDS[TASK_HEADS[head]]
     labels = _labels(weights, head, kind)

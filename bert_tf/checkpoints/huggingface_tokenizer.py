@@ -14,8 +14,8 @@ from typing import Any
 from bert_tf.errors import warn
 from bert_tf.files import write_aside
 from bert_tf.models.gpt import tokenizer as gpt_bpe
-from bert_tf.protobuf import fields
-from bert_tf.tokenization.base import ADDED, MODEL_FILE, Tokenizer
+from bert_tf.tokenization import unigram
+from bert_tf.tokenization.base import ADDED, Tokenizer
 from bert_tf.tokenization.byte_bpe import MERGES_FILE, read_merges
 from bert_tf.tokenization.tokenizer_json import NAME
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
@@ -28,10 +28,6 @@ _NAMES = {role: f"{role}_token" for role in ("unk", "cls", "sep", "mask", "pad")
 PADDING = ("[PAD]", "<pad>")
 _NUMBER = re.compile(r".*\d,", re.DOTALL)
 _NEVER = -1000.0            # a score that no path of pieces takes
-# Fields of SentencePiece's protocol buffer: ModelProto.trainer_spec, TrainerSpec.model_type and its
-# value UNIGRAM; ModelProto.normalizer_spec, NormalizerSpec.precompiled_charsmap.
-_TRAINER, _MODEL_TYPE, _IS_UNIGRAM = 2, 3, 1
-_NORMALIZER, _CHARSMAP = 3, 2
 
 
 def _own_settings(tokenizer):
@@ -91,13 +87,13 @@ def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: 
     tokenizer.save(folder, config)
     if NAME in tokenizer.vocabulary.files:
         return
-    if tokenizer.name == "sentencepiece" and any(kind != _IS_UNIGRAM for kind in _in_model(
-            tokenizer, _TRAINER, _MODEL_TYPE)):
+    if tokenizer.name == "sentencepiece" and not unigram.is_unigram(_model(tokenizer)):
         warn(f"{tokenizer.vocabulary.source} is not a Unigram model, so {NAME} is not written; "
              "other programs need the .model file.")
         return
-    with write_aside(os.path.join(folder, NAME)) as file:
-        file.write(make(tokenizer, config).to_str())
+    content = getattr(tokenizer.vocabulary, "content", b"")
+    with write_aside(os.path.join(folder, NAME), "wb") as file:
+        file.write(content or make(tokenizer, config).to_str().encode())
 
 
 def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
@@ -208,22 +204,19 @@ def _gpt(tokenizer):
     return made
 
 
-def _unigram(tokenizer):
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+def _model(tokenizer):
+    """The content of the file of a model of SentencePiece."""
+    return next(iter(tokenizer.vocabulary.files.values()))
 
+
+def _unigram(tokenizer):
     vocabulary = tokenizer.vocabulary
     tokens = [token.removeprefix(tokenizer.blank) if "<extra_id_" in token else token
               for token in vocabulary.tokens]
-    made = Tokenizer(models.Unigram([
+    return unigram.pipeline([
         (token, _NEVER if tokenizer.prepares and _NUMBER.fullmatch(token) else score)
-        for token, score in zip(tokens, tokenizer.scores)], vocabulary.unk_id))
-    made.normalizer = normalizers.Sequence([*_preparations(tokenizer), *(
-        normalizers.Precompiled(table)
-        for table in _in_model(tokenizer, _NORMALIZER, _CHARSMAP) if table)])
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-    made.decoder = decoders.Metaspace()
-    return made
+        for token, score in zip(tokens, tokenizer.scores)], vocabulary.unk_id,
+        [*_preparations(tokenizer), *unigram.charsmaps(_model(tokenizer))])
 
 
 def _preparations(tokenizer):
@@ -238,9 +231,3 @@ def _preparations(tokenizer):
         marks = "".join(char for char in map(chr, range(0x110000)) if unicodedata.combining(char))
         steps += [normalizers.NFKD(), normalizers.Replace(Regex(f"[{marks}]"), "")]
     return steps + [normalizers.Lowercase()] * tokenizer.do_lower_case
-
-
-def _in_model(tokenizer, message, field):
-    """The values of a field in a message of the model of SentencePiece."""
-    return [value for number, _, content in fields(tokenizer.vocabulary.files[MODEL_FILE])
-            if number == message for inner, _, value in fields(content) if inner == field]

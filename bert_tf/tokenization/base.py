@@ -330,7 +330,7 @@ def find_vocabulary(folder: str) -> str | None:
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
         for name in names:
             paths = match_names(folder, name)
-            # Only spiece.model is surely of a model here.
+            # Only the names before it are surely of a model here.
             if len(paths) == 1 and is_file(paths[0]) and not (name == "*.model" and library_file):
                 return paths[0]
     return library_file
@@ -351,8 +351,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     """Opens the tokenizer that fits a vocabulary file.
 
     Args:
-        path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece); a vocab.json next
-            to a merges.txt (byte-level BPE, or BPE of words where tokens end in "</w>"; also
+        path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece; of XLM-RoBERTa and
+            CamemBERT, if transformers' files beside it name one of these); a vocab.json next to a
+            merges.txt (byte-level BPE, or BPE of words where tokens end in "</w>"; also
             encoder.json with vocab.bpe, and with fairseq's dict.txt); the tokenizer.json of any
             kind; or a folder that holds one of these.
         do_lower_case: None: as saved with the vocabulary, also by transformers or keras-hub, else

@@ -6,7 +6,7 @@ SAME_WORDS = frozenset((
     "Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert",
     "Electra", "Ernie", "LayoutLM", "Lxmert", "MobileBert", "Nezha", "RetriBert", "Splinter",
     "SqueezeBert", "TinyBert", "Bart", "GPT2", "Longformer", "OpenAIGPT", "Roberta", "Albert",
-    "XLNet", "MT5", "T5", "PreTrained"))
+    "XLNet", "MT5", "T5", "DebertaV2", "XLMRoberta", "Camembert", "PreTrained"))
 # A class without a tokenizer.json: it asks a program for the words.
 OWN_RULES = frozenset(("BertJapanese",))
 # Those that take the defaults of BertTokenizer in transformers 5.23; ConvBert and RetriBert follow

@@ -42,6 +42,11 @@ def check_settings(path: str) -> None:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
     _check_class(path, beside, settings)
+    if path.endswith(".model") and kind_beside(path) == "debertav2":
+        for key in ("do_lower_case", "split_by_punct"):
+            if settings.get(key):
+                raise InputError(f"{beside}: {key} is {settings[key]}, but {path} is read without "
+                                 "it here; put a tokenizer.json in its place.")
 
 
 def _check_class(path, beside, settings):
@@ -74,6 +79,17 @@ def has_other_class(folder: str) -> bool:
         path = os.path.join(folder, name)
         named = (read_json(path).get("tokenizer_class") if is_file(path) else None) or named
     return named is not None and not _is_known(named)
+
+
+def kind_beside(path: str) -> str:
+    """Returns the kind of tokenizer that transformers' files beside the vocabulary at `path` name,
+    such as "xlmroberta" for XLMRobertaTokenizer or a model of the type xlm-roberta; "" if none."""
+    kind = ""
+    for file in (os.path.join(os.path.dirname(path), "config.json"), settings_file(path)):
+        settings = read_json(file) if is_file(file) else {}
+        kind = _bare(settings.get("tokenizer_class") or "") or kind or str(
+            settings.get("model_type") or "").replace("-", "")
+    return kind.lower()
 
 
 def _bare(named):

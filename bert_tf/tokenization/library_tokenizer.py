@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,14 @@ class LibraryVocabulary(Vocabulary):
     """The tokens of a tokenizer.json; ids without a token have "".
 
     Attributes:
+        content: the tokenizer.json.
         described: what tokenizer_config.json says, which is saved again.
     """
 
     def __init__(self, content: bytes, source: str, described: dict[str, Any],
-                 named: dict[str, str]):
-        """`named` is {role: token} as the files beside it say."""
+                 named: dict[str, str], files: Mapping[str, bytes] | None = None):
+        """`named` is {role: token} as the files beside it say. `files` store the vocabulary in
+        place of `content`, which was made from them."""
         backend = _load(content, source)
         ids = backend.get_vocab(with_added_tokens=True)
         tokens = [""] * (1 + max(ids.values(), default=-1))
@@ -53,8 +56,8 @@ class LibraryVocabulary(Vocabulary):
         if "sep" not in roles:
             raise InputError(f"{source} puts no special token around a text and {SETTINGS_FILE} "
                              "names none; write cls_token and sep_token there.")
-        super().__init__(tokens, source, {NAME: content}, roles, layout)
-        self.described = described
+        super().__init__(tokens, source, files or {NAME: content}, roles, layout)
+        self.content, self.described = content, described
 
 
 def _load(content, source):
@@ -125,7 +128,7 @@ def _roles(read, named, placed, ids):
     return {role: token for role, token in roles.items() if token in ids}
 
 
-def _named(folder):
+def described_by(folder: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns tokenizer_config.json, and {role: token} of transformers' files in a folder."""
     described: dict[str, Any] = {}
     named: dict[str, str] = {}
@@ -150,11 +153,11 @@ class LibraryTokenizer(Tokenizer):
     def __init__(self, vocabulary: LibraryVocabulary, do_lower_case: bool = False):
         """`do_lower_case` has no effect: the file says what happens to capital letters."""
         del do_lower_case
-        self._backend = backend = _load(vocabulary.files[NAME], vocabulary.source)
+        self._backend = backend = _load(vocabulary.content, vocabulary.source)
         normalizer = backend.normalizer
         super().__init__(vocabulary, bool(normalizer and normalizer.normalize_str("A").strip(
             "".join(_BLANKS)) == "a"))
-        model = json.loads(vocabulary.files[NAME])["model"]
+        model = json.loads(vocabulary.content)["model"]
         self.library_class = vocabulary.described.get("tokenizer_class", "PreTrainedTokenizerFast")
         self._prefix = model.get("continuing_subword_prefix") or ""
         self._suffix = model.get("end_of_word_suffix") or ""
@@ -175,7 +178,8 @@ class LibraryTokenizer(Tokenizer):
         if (read.get("truncation") or {}).get("direction") == "Left":
             warn(f"{path}: truncation.direction is Left, but texts that are too long lose their "
                  "end here.")
-        return LibraryVocabulary(content, f"vocabulary {path!r}", *_named(os.path.dirname(path)))
+        return LibraryVocabulary(content, f"vocabulary {path!r}",
+                                 *described_by(os.path.dirname(path)))
 
     def _find_blank(self):
         """Returns what must precede a word that is encoded alone, and the mark of a blank."""

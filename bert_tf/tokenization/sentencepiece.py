@@ -1,7 +1,9 @@
-"""SentencePiece of ALBERT, XLNet and T5: each prepares text in its own way, then the library cuts.
+"""SentencePiece of ALBERT, XLNet, T5 and DeBERTa: each prepares text in its own way, then the
+library cuts.
 
 Originals: google-research/albert, tokenization.py (preprocess_text, encode_pieces);
-zihangdai/xlnet, prepro_utils.py; seqio's SentencePieceVocabulary (T5).
+zihangdai/xlnet, prepro_utils.py; seqio's SentencePieceVocabulary (T5); microsoft/DeBERTa,
+spm_tokenizer.py.
 """
 
 import dataclasses
@@ -19,13 +21,21 @@ import sentencepiece
 from bert_tf.errors import InputError
 from bert_tf.tokenization.base import MODEL_FILE, Tokenizer, check_ids
 from bert_tf.tokenization.blocks import encode_blocks
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary, read_vocabulary_file
+from bert_tf.tokenization.vocabulary import (
+    BERT_ROLES,
+    MASK,
+    PADDING,
+    Layout,
+    Vocabulary,
+    read_vocabulary_file,
+)
 
 BLANK = "\u2581"                # begins a piece that begins a word
 _BOUNDARY = re.compile(" ")
 _CHARACTER, _QUOTED = re.compile(r"."), re.compile("``|''|.")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_USER_DEFINED = 4               # the type of such a piece in the model's protocol buffer
+# Types of pieces in the model's protocol buffer: no text becomes a control piece.
+_CONTROL, _USER_DEFINED = 3, 4
 # The punctuation of _is_start_piece_sp in ALBERT's create_pretraining_data.py lacks ' < = >.
 _MARKS = frozenset(string.punctuation) - frozenset("'<=>")
 _INSIDE = _MARKS | frozenset(string.ascii_letters)
@@ -42,7 +52,8 @@ class Style:
         quotes: whether two backquotes, or two apostrophes, become one quotation mark.
         by_letters: whether a piece with a character that is neither a mark nor a letter begins a
             word.
-        extra_ids: number of pieces <extra_id_0>, ... that follow the file's, the last one first.
+        appended: pieces that follow the file's, if this lacks them, and their type.
+        file: the usual name of the model's file.
     """
 
     roles: dict
@@ -52,7 +63,9 @@ class Style:
     strips: bool = False
     quotes: bool = False
     by_letters: bool = False
-    extra_ids: int = 0
+    appended: tuple[str, ...] = ()
+    appended_type: int = _USER_DEFINED
+    file: str = MODEL_FILE
 
     def continues(self, piece: str) -> bool:
         if not self.prepares:
@@ -68,8 +81,12 @@ XLNET = Style({"unk": "<unk>", "cls": "<cls>", "sep": "<sep>", "mask": "<mask>",
               Layout(0, 1, 2, cls_last=True, pads_left=True, pad_segment=4), "XLNetTokenizer",
               prepares=True, strips=True, quotes=True)
 T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), "T5Tokenizer",
-           extra_ids=100)
-_STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5}
+           appended=tuple(f"{BLANK}<extra_id_{number}>" for number in reversed(range(100))))
+# transformers' own class for it reads no tokenizer.json, and changes characters in another way.
+DEBERTA = Style(BERT_ROLES | {"pad": PADDING}, Layout(longest_first=True),
+                "PreTrainedTokenizerFast", appended=(MASK,), appended_type=_CONTROL,
+                file="spm.model")
+_STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5, "DeBERTa": DEBERTA}
 
 
 def prepare(text: str, lower: bool, quotes: bool = False, keep_accents: bool = False) -> str:
@@ -127,7 +144,7 @@ class SentencepieceTokenizer(Tokenizer):
             **({"join_quotes": True} if joins else {}))
         self._changes = {"quotes": style.quotes or joins,
                          "keep_accents": "keep_accents" in self.settings}
-        self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)
+        self._model = _load(vocabulary.files[style.file], style)
         # Pieces that are cut apart, and the ids that they become.
         self._parts = self._cut_before_commas() if self._style.prepares else {}
         self._cut = {index: tuple(map(self._model.piece_to_id, parts))
@@ -173,7 +190,7 @@ class SentencepieceTokenizer(Tokenizer):
     @property
     def has_sentinels(self) -> bool:
         """Whether it is T5's, with <extra_id_0> and the like."""
-        return self._style.extra_ids > 0
+        return self._style is T5
 
     @property
     def prepares(self) -> bool:
@@ -295,23 +312,24 @@ def make_vocabulary(content: bytes, source: str) -> Vocabulary:
     if style is None:
         raise InputError(f"{source} has the special tokens of none of " + "; ".join(
             f"{name} ({', '.join(known.roles.values())})" for name, known in _STYLES.items())
-            + ".")
-    extra = (f"{BLANK}<extra_id_{number}>" for number in reversed(range(style.extra_ids)))
-    return Vocabulary([*tokens, *extra], source, {MODEL_FILE: content}, style.roles, style.layout)
+            + ". Those of XLM-RoBERTa and CamemBERT need the model's config.json beside them.")
+    tokens += [piece for piece in style.appended if piece not in tokens]
+    return Vocabulary(tokens, source, {style.file: content}, style.roles, style.layout)
 
 
 def _style_of(tokens):
     """Returns the first style whose special tokens are all among `tokens`, or None."""
     return next((style for style in _STYLES.values()
-                 if set(tokens).issuperset(style.roles.values())), None)
+                 if {*tokens, *style.appended}.issuperset(style.roles.values())), None)
 
 
-def _load(content, extra_ids=0):
-    """Loads a model from its file's bytes, with sentinels added as user-defined pieces."""
-    for number in reversed(range(extra_ids)):
+def _load(content, style=None):
+    """Loads a model from its file's bytes, with the pieces that a style appends."""
+    for token in style.appended if style else ():
         # Fields of a protocol buffer: ModelProto.pieces (1) with piece (1), score (2), type (3).
-        name = f"{BLANK}<extra_id_{number}>".encode()
-        piece = (b"\x0a" + bytes([len(name)]) + name + b"\x15" + struct.pack("<f", 0.0)
-                 + b"\x18" + bytes([_USER_DEFINED]))
-        content += b"\x0a" + bytes([len(piece)]) + piece
+        name = b"\x0a" + bytes([len(token.encode())]) + token.encode()
+        if name not in content:
+            piece = (name + b"\x15" + struct.pack("<f", 0.0) + b"\x18"
+                     + bytes([style.appended_type]))
+            content += b"\x0a" + bytes([len(piece)]) + piece
     return sentencepiece.SentencePieceProcessor(model_proto=content)

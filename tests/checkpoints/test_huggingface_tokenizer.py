@@ -24,7 +24,8 @@ VOCABULARIES = {"vocabs/bert-base-uncased/vocab.txt": "bert",
                 "vocabs/gpt2/vocab.json": "bert",
                 "vocabs/albert/spiece.model": "albert",
                 "vocabs/t5/spiece.model": "t5",
-                "golden/xlnet/spiece.model": "xlnet"}
+                "golden/xlnet/spiece.model": "xlnet",
+                "golden/deberta/tokenizer/spm.model": "deberta-v2"}
 # ALBERT cuts 5,000 off in "1,025,000"; see the module.
 CUT_OTHERWISE = {"vocabs/albert/spiece.model": 2}
 FOREIGN = """北京是中华人民共和国的首都，人口超过2,100万。

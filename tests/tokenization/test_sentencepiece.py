@@ -1,4 +1,4 @@
-"""SentencePiece as ALBERT, XLNet and T5 use it, against the originals' outputs."""
+"""SentencePiece as ALBERT, XLNet, T5 and DeBERTa use it, against the originals' outputs."""
 
 import gzip
 import io
@@ -79,6 +79,30 @@ def test_golden_lines_of_t5(test_data):
     assert vocabulary.layout == Layout(0, 0, 1)
     assert not tokenizer.do_lower_case and not tokenizer.has_choice_of_case
     assert tokenizer.encode("<extra_id_3> </s>")[0] == 32096
+
+
+def test_golden_lines_of_deberta(test_data, tmp_path):
+    folder = test_data / "golden/deberta/tokenizer"
+    golden, tokenizer = read_golden(folder / "lines.jsonl.gz"), open_tokenizer(str(folder))
+    assert rows(tokenizer, [row["text"] for row in golden]) == [row["ids"] for row in golden]
+    for row in golden:
+        assert tokenizer.encode_with_offsets(row["text"])[0] == row["ids"]
+        assert tokenizer.tokenize(row["text"]) == row["pieces"]
+    vocabulary = tokenizer.vocabulary
+    assert (vocabulary.pad_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.unk_id,
+            vocabulary.mask_id, vocabulary.size) == (0, 1, 2, 3, 600, 601)
+    first, second = map(tokenizer.encode, pair := ("It was over.", "The end."))
+    features = tokenizer(pair)
+    assert features["input_ids"][0].tolist() == [1, *first, 2, *second, 2]
+    assert features["segment_ids"][0].tolist() == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    tokenizer.save(str(tmp_path))
+    assert (tmp_path / "spm.model").read_bytes() == (folder / "spm.model").read_bytes()
+    assert open_tokenizer(str(tmp_path)).describe() == tokenizer.describe()
+    for key in ("do_lower_case", "split_by_punct"):
+        (tmp_path / "tokenizer_config.json").write_text(
+            json.dumps({"tokenizer_class": "DebertaV2Tokenizer", key: True}))
+        with pytest.raises(InputError, match=f"{key} is True, but .*spm.model"):
+            open_tokenizer(str(tmp_path))
 
 
 # A model of our own: no files, and pieces that end in commas and are more than one without.
