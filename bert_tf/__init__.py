@@ -36,6 +36,7 @@ _CLASSES = {
 }
 # Further classes that a saved model may name.
 _SAVED = {
+    "training.optimizers.muon": ["Muon"],
     "training.optimizers.variants": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
                                      "AdamaxWeightDecay", "AveragedAdam", "BertAdam", "CountedAdam",
                                      "ProgressiveLamb", "RectifiedAdam", "StableAdamW"],

@@ -68,9 +68,10 @@ def test_two_replicas_equal_one_device(records, mirrored, reference):
     check_equal(*reference, records, strategy=mirrored)
 
 
-def test_two_replicas_equal_one_device_with_lamb(eagerly, records, mirrored):
-    trainer, metrics = run(records, optimizer="lamb", **EXACT)
-    check_equal(tiny.weights(trainer), metrics, records, strategy=mirrored, optimizer="lamb")
+@pytest.mark.parametrize("optimizer", ["lamb", "muon"])
+def test_two_replicas_equal_one_device_with(optimizer, eagerly, records, mirrored):
+    trainer, metrics = run(records, optimizer=optimizer, **EXACT)
+    check_equal(tiny.weights(trainer), metrics, records, strategy=mirrored, optimizer=optimizer)
 
 
 @pytest.mark.parametrize("options", [{"accumulation": 4}, {"jit_compile": True}])

@@ -9,6 +9,9 @@ from typing import Any
 # the name of a network or with the name that a user gives a task, which do not count; the second
 # pattern is for a layer that is trained by itself.
 NOT_DECAYED = ("/.*(LayerNorm|layer_norm|bias)", "^((LayerNorm|layer_norm)/[^/]*|bias)$")
+# What Muon takes for matrices: the kernels in numbered layers, and the one between the layers and
+# the output of a masked LM. Not embeddings, poolers, other heads and LSTMs.
+MATRICES = (r"layer_\d+/(.*/)?kernel$", "(^|/)transform/dense/kernel$")
 # The optimizer that trains one layer after the other.
 PROGRESSIVE = "progressive_lamb"
 
@@ -85,6 +88,8 @@ OPTIMIZERS = {
         "variants.StableAdamW", "ModernBERT's; it does not clip gradients, but shortens the steps "
         "of a weight whose gradient suddenly grows; --weight_decay is the share that a step at the "
         "peak rate takes off the weights."),
+    "muon": Optimizer("muon.Muon", "orthogonal steps for the kernels in the layers, which learn "
+                      "more from a step; adamw for other weights."),
     # google-research mobilebert/lamb_optimizer.py.
     PROGRESSIVE: Optimizer("variants.ProgressiveLamb", "the optimizer of --layer_wise_warmup.",
                            {"bias_correction": False}),

@@ -1,0 +1,102 @@
+"""Muon for the kernels inside the layers, AdamW for all other weights."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from bert_tf.layers.base import Tensor, register
+from bert_tf.training.optimizers.adam import AdamWeightDecay
+from bert_tf.training.optimizers.table import MATRICES
+
+# Of the iteration, by Keller Jordan.
+_FIRST, _THIRD, _FIFTH, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
+
+
+def orthogonalised(x: Tensor) -> Tensor:
+    """Returns nearly U V^T for a matrix U S V^T, float [rows, columns], by a Newton-Schulz
+    iteration of five steps (kellerjordan.github.io/posts/muon).
+
+    The new singular values are between 0.68 and 1.21 if the old ones are above 0.2% of the norm;
+    smaller ones grow to 485 times their share of it, or less.
+    """
+    is_tall = x.shape[0] > x.shape[1]
+    x = ops.transpose(x) if is_tall else x      # so that the squares are small
+    x = x / (ops.norm(x) + _LEAST)
+    for _ in range(_STEPS):
+        square = ops.matmul(x, ops.transpose(x))
+        x = _FIRST * x + ops.matmul(_THIRD * square + _FIFTH * ops.matmul(square, square), x)
+    return ops.transpose(x) if is_tall else x
+
+
+def as_matrix(path: str, shape: Sequence[int]) -> tuple[int, int, int]:
+    """Returns rows and columns of a kernel as a matrix, and how many matrices are side by side in
+    it: three in [H, 3 H] of queries, keys and values.
+
+    A kernel with more axes, as of keras.layers.MultiHeadAttention, is one matrix: [H, N, D] of
+    queries, keys or values is [H, N * D], and [N, D, H] of their output is [N * D, H].
+    """
+    inputs = 1 if re.search(r"(^|/)(query|key|value)/", path) else len(shape) - 1
+    return (math.prod(shape[:inputs]), math.prod(shape[inputs:]),
+            3 if re.search(r"(^|/)qkv/", path) else 1)
+
+
+@register
+class Muon(AdamWeightDecay):
+    """Muon (kellerjordan.github.io/posts/muon), whose steps are orthogonal matrices.
+
+    A step is the momentum, orthogonalised, times `scale` and the root of the matrix's longer side.
+    So its root mean square is near `scale`, as in AdamW, and both kinds of variables share a
+    learning rate and a weight decay (Moonlight, arXiv:2502.16982).
+
+    Args:
+        scale: see above.
+        momentum: the share of the momentum that a step keeps (Nesterov's momentum).
+        matrices: regular expressions searched in the paths of the variables that take these steps,
+            if they have two axes or more. All others take AdamW's.
+    """
+
+    def __init__(self, *args: Any, scale: float = 0.2, momentum: float = 0.95,
+                 matrices: Sequence[str] = MATRICES, name: str = "muon", **kwargs: Any):
+        super().__init__(*args, name=name, **kwargs)
+        self.scale, self.momentum, self.matrices = scale, momentum, tuple(matrices)
+
+    def is_matrix(self, variable: Any) -> bool:
+        """Whether a variable takes orthogonal steps."""
+        return len(variable.shape) > 1 and any(
+            re.search(pattern, variable.path) for pattern in self.matrices)
+
+    def _add_state(self, variables):
+        self._momentums = self.add_optimizer_variables(variables, "momentum")
+        self._velocities = [
+            None if self.is_matrix(variable)
+            else self.add_variable_from_reference(variable, "velocity") for variable in variables]
+
+    def _clips_late(self, index):
+        return self._velocities[index] is not None and self._is_compiled(
+            self._trainable_variables[index])
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one variable and its moments."""
+        index = self._get_variable_index(variable)
+        if self._velocities[index] is not None:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        gradient, old = ops.cast(gradient, variable.dtype), self._momentums[index]
+        momentum = self.momentum * old + (1 - self.momentum) * gradient
+        ahead = self.momentum * momentum + (1 - self.momentum) * gradient
+        rows, columns, count = as_matrix(self._trainable_variables[index].path, variable.shape)
+        delta = self.scale * math.sqrt(max(rows, columns // count)) * ops.concatenate(
+            [orthogonalised(matrix)
+             for matrix in ops.split(ops.reshape(ahead, (rows, columns)), count, axis=1)], axis=1)
+        delta = ops.reshape(delta, variable.shape)
+        if self._is_decayed[index]:
+            delta = delta + self.decay * variable
+        rate = ops.cast(learning_rate, variable.dtype) * self._rate_factors[index]
+        self._assign([(variable, variable - rate * delta), (old, momentum)])
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "scale": self.scale, "momentum": self.momentum,
+                "matrices": list(self.matrices)}
