@@ -10,7 +10,7 @@ Example:
 import dataclasses
 
 from benchmarks.sizes import read_model
-from bert_tf import flags, training
+from bert_tf import flags
 from bert_tf.config import EncoderConfig
 from bert_tf.config.flops import PUBLISHED_FLOPS, flops_of
 from bert_tf.errors import InputError
@@ -35,7 +35,8 @@ class FlopsFlags:
 def operations(config: EncoderConfig, max_seq_length: int, predicted_share: float,
                train_batch_size: int, num_train_steps: int, is_electra: bool) -> float:
     """The operations of a pre-training, of ELECTRA's generator too."""
-    networks = training.Electra.configs(config) if is_electra else [config]
+    from bert_tf.models.electra.learner import Electra
+    networks = Electra.configs(config) if is_electra else [config]
     return sum(flops_of(one, max_seq_length, predicted_share).training(
         train_batch_size, num_train_steps, is_electra and one is config) for one in networks)
 

@@ -16,12 +16,12 @@ import dataclasses
 import functools
 from typing import Any
 
-from bert_tf import checkpoints, data, flags, training
+from bert_tf import checkpoints, data, flags, recipes, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.stacking import StackingSettings
+from bert_tf.training.stages import StackSettings
 from run_scripts.pretraining.flags import (
     PretrainingFlags,
     recipe_defaults,
@@ -75,7 +75,7 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         print(f"initial weights from {saved[0]}, at step {run.step:,}", flush=True)
 
 
-def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings | None = None,
+def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | None = None,
          *further: Any) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached.
     `further` are objects of the dataclasses that the recipe's row names."""
@@ -96,16 +96,16 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings
     if not job.do_train:
         check_labels(job.init_checkpoint or settings.output_dir, job, eval_records)
     _check_batches(job, settings, records, eval_records)
-    stack = stack or StackingSettings()
+    stack = stack or StackSettings()
     own = next(iter(further), None)
     records = schedule(job, settings, stack, records)
     records = beside_teacher(job, recipe, config, own, records)
     terms = choose_terms(recipe, job.terms, records, config)
-    stages = [training.stacking.Stage(config, settings)]
-    if job.do_train:
-        learner = getattr(training, recipe.learner)
-        stages = training.stacking.plan(settings, stack, config,
-                                        lambda sizes: learner.configs(sizes, own))
+    stages = [training.stages.Stage(config, settings)]
+    if job.do_train and stack.stack_layers:
+        learner = recipes.load(recipe.learner)
+        stages = training.growth.plan(settings, stack, config,
+                                      lambda sizes: learner.configs(sizes, own))
     tokenizer = find_tokenizer(job)
     compare_teacher(tokenizer, terms, job.setting("teacher", ""))
     make_folder(settings.output_dir, "output_dir")
@@ -119,7 +119,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings
     begin = functools.partial(_keep, job, settings, tokenizer, stages[-1].config, records)
     with training.sole_writer(settings.output_dir, strategy):
         trainer = None
-        for stage in stages[training.stacking.newest(stages):]:
+        for stage in stages[training.stages.newest(stages):]:
             if not stage.is_reached:
                 print(f"--stop_at_step={settings.stop_at_step} is before {stage.name}", flush=True)
                 break
@@ -144,13 +144,13 @@ def _keep(job, settings, tokenizer, config, records):
         keep_labels(records, settings.output_dir)
 
 
-def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings,
-             records: "data.RecordSet | data.TaskMixture") -> "data.RecordSet | data.TaskMixture":
+def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings,
+             records: "data.RecordSet") -> "data.RecordSet":
     """Returns the records; records of several tasks with their schedule."""
     if records.tasks and stack.stack_layers:
         raise InputError("--stack_layers and --task_schedule can't both set the stages; leave "
                          "--stack_layers out, or train on records of another recipe.")
-    if isinstance(records, data.TaskMixture):
+    if records.tasks:
         return records.scheduled(job.setting("task_schedule") or ["continual"],
                                  settings.num_train_steps)
     return records
@@ -173,7 +173,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     if not run.resume():
         if stage.below:
             training.wait_for_workers(strategy)     # the chief may still be writing
-            print(training.stacking.grow(stage.below, trainer, stack), flush=True)
+            print(training.growth.grow(stage.below, trainer, stack), flush=True)
             run.save()
         else:
             initialize(run, trainer, job)
@@ -211,7 +211,7 @@ def _noticed(job, stack, records):
 
 
 def run() -> None:
-    flags.run(main, PretrainingFlags, TrainSettings, StackingSettings, defaults=recipe_defaults,
+    flags.run(main, PretrainingFlags, TrainSettings, StackSettings, defaults=recipe_defaults,
               adds=settings_of)
 
 

@@ -16,10 +16,12 @@ from bert_tf import checkpoints, networks, recipes
 from bert_tf.config import ElmoConfig, EncoderConfig, SequenceLstmConfig, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.fill_mask import FillMask
+from bert_tf.models.electra.learner import Electra
+from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.models.recurrent.objective import BidirectionalLM, RecurrentLM
 from bert_tf.models.xlnet.stream_lm import StreamLM
 from bert_tf.objectives import NextTokenLM
-from bert_tf.training import Electra, GeneratorSettings, Learner
+from bert_tf.training import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.train import save_model
 from bert_tf.training.trainer import Trainer

@@ -169,7 +169,8 @@ def test_values_of_a_flag_show_its_options():
 
 
 def test_settings_of_a_term_that_is_left_out_are_refused():
-    from bert_tf.training import Electra, GeneratorSettings
+    from bert_tf.models.electra.learner import Electra
+    from bert_tf.models.electra.settings import GeneratorSettings
     from tests.training import tiny
     masked, _ = recipes.find("electra").terms
     Electra.of_terms(tiny.config(), [masked], "float32", GeneratorSettings(gen_weight=2.0))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bert_tf import recipes, training
+from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
@@ -23,7 +23,7 @@ def test_the_names_of_a_row_are_in_their_tables(recipe):
     assert masking.find(recipe.corruption).masking == recipe.corruption.masking
     assert recipe.corruption.units in ("subwords", "words")
     assert {term.objective for term in recipe.terms} <= OBJECTIVES.keys() | TAUGHT.keys()
-    kinds = [getattr(training, name) for name in recipe.settings]
+    kinds = [recipes.load(name) for name in recipe.settings]
     flags = {field.name for kind in (PretrainingDataFlags, StreamFlags, TrainSettings, *kinds)
              for field in dataclasses.fields(kind)}
     assert set(recipe.defaults) <= flags

@@ -133,7 +133,8 @@ class Member:
         examples = self.sets[split]
         seen = examples
         if self.head_name:
-            seen = data.TaskExamples(examples, self.head_name, self.number)
+            from bert_tf.models.mtdnn.batches import TaskExamples
+            seen = TaskExamples(examples, self.head_name, self.number)
         answers, losses = predict(seen, measures=self.task.kind.measures)
         answers = self.predictions[split].join(answers)
         return answers, losses, self.predictions[split].decode(answers, examples)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import compression, data
+from bert_tf import compression
 from bert_tf.errors import InputError
 from bert_tf.recipes.distillation import DISTILLATIONS, Distillation, find_distillation
 from bert_tf.tasks.task import Task
@@ -52,10 +52,11 @@ def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
     return {"distillation": rows} if rows else {}
 
 
-def shared_features(members: Sequence) -> "data.SharedFeatures":
+def shared_features(members: Sequence) -> Any:
     """The `SharedFeatures` of some tasks, which are `Member`s."""
     of_words = {member.name for member in members if member.task.kind.name == "tagging"}
     soft = {is_word: max((len(member.task.labels) or 1 for member in members if member.teachers
                           and (member.name in of_words) == is_word), default=0)
             for is_word in (False, True)}
-    return data.SharedFeatures(bool(of_words), soft[False], soft[True])
+    from bert_tf.models.mtdnn.batches import SharedFeatures
+    return SharedFeatures(bool(of_words), soft[False], soft[True])

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf import compression, data, objectives, training
+from bert_tf import compression, objectives, training
 from bert_tf.checkpoints import keras_file
 from bert_tf.data.batches import bucketing
 from bert_tf.data.records import manifest
@@ -359,8 +359,9 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
         run.settings, order = mixture.settle_steps(
             flags, settings, [one.size for one in sets.values()], model_flags.do_eval)
         run.epoch_steps = order.steps_of_epoch
-        run.train_set = data.TaskBatches(sets, order, settings.gradient_accumulation_steps,
-                                         shared=mixture_teaching.shared_features(members))
+        from bert_tf.models.mtdnn.batches import TaskBatches
+        run.train_set = TaskBatches(sets, order, settings.gradient_accumulation_steps,
+                                    shared=mixture_teaching.shared_features(members))
     run.tuning = _mixture_tuning(run, strategy)
     run.check_training()
     return run
@@ -368,6 +369,7 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
 
 def _mixture_tuning(run, strategy):
     """The `FineTuning` of a run on several tasks."""
+    from bert_tf.models.mtdnn.learner import MultiTaskLearner
     members, model, flags = run.members, run.model, run.flags
     taught = {member.name: member.distillation for member in members if member.teachers}
     return training.FineTuning(
@@ -379,7 +381,7 @@ def _mixture_tuning(run, strategy):
          **mixture_teaching.described(taught)},
         {member.name: [member.sets[split].identity() for split in member.splits.eval_splits]
          for member in members},
-        compression.MultiTaskStudent if taught else training.MultiTaskLearner,
+        compression.MultiTaskStudent if taught else MultiTaskLearner,
         model.path, bool(flags.keep_head), model.take_weights())
 
 

@@ -17,6 +17,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.t5.corruption": ["Denoising"],
     "recipes.distillation": ["DISTILLATIONS", "Distillation", "find_distillation",
                              "patience_layers"],
-    "recipes.recipe": ["Recipe", "Task", "Term"],
+    "recipes.recipe": ["Recipe", "Task", "Term", "load"],
     "recipes.table": ["RECIPES", "fill", "find", "from_description", "of_manifest"],
 })

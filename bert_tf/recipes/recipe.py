@@ -1,10 +1,17 @@
 """A kind of pre-training: how records are made, and which network and losses learn from them."""
 
 import dataclasses
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.recipes.corruption import MaskTokens, Segments
+
+
+def load(name: str) -> Any:
+    """Returns what a row names by its dotted name in `bert_tf`."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(f"bert_tf.{module}"), attribute)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,12 +73,13 @@ class Recipe:
             `bert_tf`.
         denoising: how the records' inputs and targets are made; None: they have none.
         network: class name of the network, as `bert_tf.networks` exports it.
-        learner: class name of the learner, as `bert_tf.training` exports it.
-        settings: class names of the dataclasses of flags that only such recipes have in training,
-            as `bert_tf.training` exports them. The learner takes an object of the first.
+        learner: class of the learner, by its dotted name in `bert_tf`.
+        settings: the dataclasses of flags that only such recipes have in training, by their dotted
+            names in `bert_tf`. The learner takes an object of the first.
         counts_tokens: whether training needs the number of each token in the text.
         tasks: {name: `Task`} where there are several kinds of records, which have the features of
             all of them.
+        mixture: class of the records of all tasks together, by its dotted name in `bert_tf`.
         task: the task whose records are meant; empty if it is open, or if there is one kind.
         defaults: {flag: its default under this recipe}.
         sizes: {key of the configuration: value} that it gives every size of BERT.
@@ -89,10 +97,11 @@ class Recipe:
     denoising: Any = None
     network: str = "BertEncoder"
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
-    learner: str = "Learner"
+    learner: str = "training.learners.learner.Learner"
     settings: tuple[str, ...] = ()
     counts_tokens: bool = False
     tasks: Mapping[str, Task] = dataclasses.field(default_factory=dict)
+    mixture: str = ""
     task: str = ""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)

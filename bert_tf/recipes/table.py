@@ -70,7 +70,8 @@ RECIPES = {recipe.name: recipe for recipe in (
            segments=Segments("electra"), corruption=MaskTokens(
                "electra", shares=(0.85, 0.0), dynamic=True),
            terms=(Term("MaskedLM", network="generator"), Term("ReplacedToken", 50.0)),
-           learner="Electra", settings=("GeneratorSettings",),
+           learner="models.electra.learner.Electra",
+           settings=("models.electra.settings.GeneratorSettings",),
            defaults={"dupe_factor": 1, "short_seq_prob": 0.05, "learning_rate": 5e-4,
                      "train_batch_size": 128, "num_train_steps": 1_000_000,
                      "num_warmup_steps": 10_000, "optimizer": "bert_adamw",
@@ -130,7 +131,9 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "max_position_embeddings": 513}),
     Recipe("ernie2", "1907.12412", segments=_BLOCKS,
            corruption=MaskTokens("ernie", "words", replace_from="tokens"),
-           instances="models.ernie.instances.TaskInstances", settings=("StageSettings",),
+           instances="models.ernie.instances.TaskInstances",
+           mixture="models.ernie.mixture.TaskMixture",
+           settings=("models.ernie.settings.StageSettings",),
            tasks={"knowledge_masking": Task(_BLOCKS, masked=True),
                   "capitalization": Task(_BLOCKS, token_labels="capitalization"),
                   "token_document": Task(_BLOCKS, token_labels="token_document"),
@@ -162,7 +165,8 @@ RECIPES = {recipe.name: recipe for recipe in (
     Recipe("deberta_v3", "2111.09543", "sentencepiece", segments=Segments("runs"),
            corruption=MaskTokens("deberta", shares=(1.0, 0.0), dynamic=True), network="Deberta",
            terms=(Term("MaskedLM", network="generator"), Term("ReplacedTokenInContext", 10.0)),
-           learner="DisentangledElectra", settings=("GeneratorSettings",),
+           learner="models.deberta.learner.DisentangledElectra",
+           settings=("models.electra.settings.GeneratorSettings",),
            # rtd.sh, of Base.
            defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 512,
                      "train_batch_size": 256, "learning_rate": 1e-4,
@@ -171,8 +175,9 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "generator_layers": 0.5},
            sizes=_DEBERTA, presets={"xsmall": _size(12, 384, 6), "small": _size(6, 768, 12)}),
     # The stage of pre-training, and the one before it.
-    *(Recipe(name, "2004.02984", network="MobileBert", learner="KnowledgeTransfer",
-             settings=("MobileBertSettings",),
+    *(Recipe(name, "2004.02984", network="MobileBert",
+             learner="models.mobilebert.learner.KnowledgeTransfer",
+             settings=("models.mobilebert.settings.MobileBertSettings",),
              defaults={"train_batch_size": 2048, "learning_rate": 1.5e-3, **defaults},
              sizes={"model_type": "mobilebert", "hidden_act": "relu", "hidden_dropout_prob": 0.0,
                     "trigram_input": True, "use_bottleneck": True,
@@ -191,8 +196,9 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"directionality": "left_to_right"}),
     # transformers examples/research_projects/distillation; the batch is 5 times 50 sequences.
     Recipe("distilbert", "1910.01108", segments=Segments("lines"),
-           corruption=MaskTokens("distilbert", dynamic=True), learner="Distiller",
-           settings=("DistilBertSettings",),
+           corruption=MaskTokens("distilbert", dynamic=True),
+           learner="training.learners.distiller.Distiller",
+           settings=("models.distilbert.settings.DistilBertSettings",),
            terms=(Term("MaskedLM", 2.0), Term("TokenDistillation", 5.0), Term("HiddenCosine")),
            defaults={"dupe_factor": 1, "max_seq_length": 512, "optimizer": "distilbert_adam",
                      "learning_rate": 5e-4, "learning_rate_schedule": "roberta",
@@ -202,7 +208,8 @@ RECIPES = {recipe.name: recipe for recipe in (
            presets={"base": _size(6, 768, 12)}),
     # The general stage of huawei-noah/Pretrained-Language-Model TinyBERT/general_distill.py: of its
     # records one token a sequence is masked, which no loss sees.
-    Recipe("tinybert", "1909.10351", learner="Distiller", settings=("DistillerSettings",),
+    Recipe("tinybert", "1909.10351", learner="training.learners.distiller.Distiller",
+           settings=("training.learners.teacher_settings.DistillerSettings",),
            terms=(Term("AttentionTransfer"), Term("HiddenTransfer")),
            defaults={"dupe_factor": 1, "masked_lm_prob": 1e-6, "max_predictions_per_seq": 1,
                      "optimizer": "pytorch_bert_adam", "learning_rate": 5e-5,
@@ -211,13 +218,13 @@ RECIPES = {recipe.name: recipe for recipe in (
            presets={"4x312": {**_size(4, 312, 12), "intermediate_size": 1200},
                     "6x768": _size(6, 768, 12)}),
     # Without dual training and with it: there the teacher learns, too.
-    Recipe("small_vocabulary", "1909.11687", learner="Distiller",
-           settings=("ProjectionSettings",),
+    Recipe("small_vocabulary", "1909.11687", learner="training.learners.distiller.Distiller",
+           settings=("training.learners.teacher_settings.ProjectionSettings",),
            terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
                   Term("WeightProjection")),
            presets=_SMALL),
-    Recipe("dual_training", "1909.11687", learner="DualTraining",
-           settings=("DualTrainingSettings",),
+    Recipe("dual_training", "1909.11687", learner="training.learners.dual_training.DualTraining",
+           settings=("training.learners.teacher_settings.DualTrainingSettings",),
            terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
                   Term("WeightProjection"), Term("DualMaskedLM", network="teacher")),
            presets=_SMALL),
@@ -246,7 +253,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"model_type": "t5"}, presets=T5_PRESETS),
     Recipe("xlnet", "1906.08237", "sentencepiece", segments=Segments("streams"),
            corruption=MaskTokens("xlnet", dynamic=True), network="XLNet",
-           settings=("XLNetSettings",),
+           settings=("models.xlnet.settings.XLNetSettings",),
            terms=(Term("PermutationLM"),
                   # Table 6: "+ next-sentence pred", and "DAE + Transformer-XL", BERT's masked LM.
                   Term("SentencePrediction", by_name=True), Term("MaskedLM", by_name=True)),
@@ -259,7 +266,7 @@ RECIPES = {recipe.name: recipe for recipe in (
     # kimiyoung/transformer-xl, pytorch/run_wt103_base.sh; a model of sub-words, so that its softmax
     # and its embeddings have one part.
     Recipe("transformer_xl", "1901.02860", "byte_bpe", segments=Segments("text_stream"),
-           corruption=_NEXT, network="XLNet", settings=("MemorySettings",),
+           corruption=_NEXT, network="XLNet", settings=("models.xlnet.settings.MemorySettings",),
            terms=(Term("StreamLM"),),
            defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 150,
                      "bsz_per_host": 60, "train_batch_size": 60, "eval_batch_size": 60,
@@ -271,7 +278,8 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "attention_probs_dropout_prob": 0.0},
            presets={"base": {**_size(16, 410, 10, d_head=41), "intermediate_size": 2100}}),
     Recipe("elmo", "1802.05365", "elmo_words", segments=Segments("sentence_stream"),
-           corruption=_NEXT, network="Elmo", settings=("SampledSettings",), terms=(Term(
+           corruption=_NEXT, network="Elmo",
+           settings=("models.recurrent.settings.SampledSettings",), terms=(Term(
                "BidirectionalLM", options={"n_negative_samples_batch": 8192}),),
            # The original's, of the released model: 10 epochs on three devices.
            defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 20,
@@ -284,7 +292,8 @@ RECIPES = {recipe.name: recipe for recipe in (
                     "original": {}}),
     *(Recipe(name, "1511.01432", "sequence_words",
              segments=Segments("document_texts", autoencoder=name == "sa_lstm"),
-             corruption=_NEXT, network="SequenceLstm", settings=("SampledSettings",),
+             corruption=_NEXT, network="SequenceLstm",
+             settings=("models.recurrent.settings.SampledSettings",),
              counts_tokens=True, terms=(Term("RecurrentLM", options={
                  "n_negative_samples_batch": 1024}),),
              # The original's code; the paper's network is larger.

@@ -98,7 +98,7 @@ class Learned(NamedTuple):
 
 
 def open_records(patterns: str | list[str], flag: str, objectives: Sequence, vocab_size: int
-                 ) -> "data.RecordSet | data.TaskMixture":
+                 ) -> "data.RecordSet":
     """Opens the records of a flag as objectives read them: with masks or orders drawn where they
     hold none, or without masks."""
     opened = data.open_records(patterns, flag)
@@ -107,7 +107,7 @@ def open_records(patterns: str | list[str], flag: str, objectives: Sequence, voc
     records = opened.check(flag, sizes.get("max_seq_length", 0),
                            sizes.get("max_predictions_per_seq", 0), vocab_size,
                            labels[0] if labels else 2)
-    if isinstance(records, data.TaskMixture):
+    if records.tasks:
         return records
     if "permutation_lm" in (objective.metrics_name for objective in objectives):
         return data.draw_orders(records, flag)
@@ -116,8 +116,8 @@ def open_records(patterns: str | list[str], flag: str, objectives: Sequence, voc
     return records if records.format.is_masked else data.draw_masks(records, flag)
 
 
-def measure_baselines(objectives: Sequence, train_records: "data.RecordSet | data.TaskMixture",
-                      eval_records: "data.RecordSet | data.TaskMixture", vocab_size: int
+def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
+                      eval_records: "data.RecordSet", vocab_size: int
                       ) -> dict[str, tuple[float, float]]:
     """Returns the loss and the accuracy of guesses that look at no context, by the prefix of an
     objective's metrics. What `eval_records` have no labels for is left out.
@@ -137,7 +137,7 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet | dat
     return baselines
 
 
-def count_labels(objectives: Sequence, records: "data.RecordSet | data.TaskMixture",
+def count_labels(objectives: Sequence, records: "data.RecordSet",
                  vocab_size: int) -> dict[str, np.ndarray]:
     """Counts the classes among an objective's labels: {prefix of its metrics: int [classes]}."""
     sizes = {objective.metrics_name: getattr(objective, "num_labels", vocab_size)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import recipes, training
+from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
@@ -102,7 +102,7 @@ def recipe_of(typed: Mapping[str, Any]) -> recipes.Recipe:
 
 def settings_of(typed: Mapping[str, Any]) -> list[type]:
     """Returns the dataclasses of settings that the recipe's row names."""
-    return [getattr(training, name) for name in recipe_of(typed).settings]
+    return [recipes.load(name) for name in recipe_of(typed).settings]
 
 
 def recipe_defaults(typed: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

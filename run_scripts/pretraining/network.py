@@ -31,10 +31,12 @@ def read_network(job: PretrainingFlags) -> Sizes:
     record = first_manifest(job.input_file)
     recipe = recipes.find(job.recipe or recipes.of_manifest(record).name)
     check(job)
+    kinds = [recipes.load(name) for name in recipe.settings]
     for part in job.further:
-        if type(part).__name__ not in recipe.settings:
+        if type(part) not in kinds:
+            names = ", ".join(kind.__name__ for kind in kinds)
             raise InputError(f"{type(part).__name__} are no settings of recipe {recipe.name}; its "
-                             f"settings are {', '.join(recipe.settings) or 'none'}.")
+                             f"settings are {names or 'none'}.")
     if config is None:
         if record is None:
             RecordFiles.open(job.input_file, "input_file")      # are they records at all?
@@ -86,4 +88,4 @@ def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.
                  dtype: str, settings: Any = None) -> "training.Learner":
     """Makes the learner of a recipe, to compute in `dtype`, with the object of the first dataclass
     of settings that the recipe's row names."""
-    return getattr(training, recipe.learner).of_terms(config, terms, dtype, settings)
+    return recipes.load(recipe.learner).of_terms(config, terms, dtype, settings)

@@ -201,7 +201,7 @@ def _compare_labels(labels, flag, others, whose):
                              "with the same --labels.")
 
 
-def keep_labels(records: "data.RecordSet | data.TaskMixture", folder: str) -> None:
+def keep_labels(records: "data.RecordSet", folder: str) -> None:
     """Writes the labels of users' files, in their order, into a run's folder."""
     if labels := _labels(records):
         path = os.path.join(folder, _LABELS)
@@ -209,7 +209,7 @@ def keep_labels(records: "data.RecordSet | data.TaskMixture", folder: str) -> No
 
 
 def check_labels(model: str, job: PretrainingFlags,
-                 records: "data.RecordSet | data.TaskMixture") -> None:
+                 records: "data.RecordSet") -> None:
     """Checks that records to evaluate on have the labels that a model has learned, where its folder
     keeps them; `model` is that folder or a file in it."""
     path = os.path.join(model if is_folder(model) else os.path.dirname(model), _LABELS)

@@ -13,7 +13,8 @@ from bert_tf.checkpoints import Changes, convert
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.training import Electra, GeneratorSettings
+from bert_tf.models.electra.learner import Electra
+from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
 from tests.goldens import at_hand

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import networks, training
+from bert_tf import networks, recipes, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.first_weights import frequencies, look_at_neighbours, shift
@@ -121,7 +121,7 @@ def test_a_generator_with_shared_embeddings_looks_too():
     keras.utils.set_random_seed(1)
     config = EncoderConfig.preset("tiny", vocab_size=VOCAB, model_type="electra", hidden_size=256,
                                   num_attention_heads=4, embedding_size=128)
-    learner = training.Electra.of_terms(config, find("electra").terms)
+    learner = recipes.load(find("electra").learner).of_terms(config, find("electra").terms)
     look_at_neighbours(learner.encoder, 1)
     table = np.array(learner.encoder.embedding_table)
     look_at_neighbours(learner.generator, 1, has_own_embeddings=False)

@@ -12,18 +12,19 @@ from bert_tf.bert.objective import MaskedLM
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, UniversalConfig
 from bert_tf.errors import InputError
+from bert_tf.models.electra.learner import Electra
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.training import Electra, Learner, Trainer, make_optimizer, resume, stacking
+from bert_tf.training import Learner, Trainer, growth, make_optimizer, resume
 from bert_tf.training.optimizers.adam import WarmupLinearDecay
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.stacking import StackingSettings
+from bert_tf.training.stages import StackSettings
 from run_scripts import run_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
-STACK = StackingSettings(stack_layers=["1", "2", "4"], stack_steps=["2", "2"],
+STACK = StackSettings(stack_layers=["1", "2", "4"], stack_steps=["2", "2"],
                          stack_learning_rates=["1e-2", "8e-3", "5e-3", "0"],
                          stack_warmup_steps=["1", "1", "0"])
 # A run of two stages, and the folders of these.
@@ -69,7 +70,7 @@ def test_copies_are_the_originals(case, test_data):
     if case != "double_optimizer":      # the original leaves the old optimizer in the file
         before, after = ({name: value for name, value in side.items() if "optimizer" not in name}
                          for side in (before, after))
-    origin = stacking.sources(after, before)
+    origin = growth.sources(after, before)
     assert origin.keys() == after.keys()
     assert all(np.array_equal(after[name], before[source]) for name, source in origin.items())
 
@@ -79,7 +80,7 @@ def test_both_networks_of_electra_are_copied():
         ("bert", 2), ("generator", 1)) for i in range(depth)] + ["learner/dense/w"]
     wanted = [f"learner/{network}/encoder/layer_{i}/w" for network, depth in (
         ("bert", 4), ("generator", 2)) for i in range(depth)] + ["learner/dense/w", "learner/new"]
-    origin = stacking.sources(wanted, held)
+    origin = growth.sources(wanted, held)
     assert list(origin.values()) == [*held[:2], *held[:2], held[2], held[2], "learner/dense/w"]
 
 
@@ -116,7 +117,7 @@ def test_a_deeper_network_begins_with_the_layers_below(kind, optimizer, shallow,
     old, new = (resume.variables(trainer) for trainer in (small, deep))
     for name, variable in new.items():
         variable.assign(first[name])
-    said = stacking.grow(folder, deep, dataclasses.replace(
+    said = growth.grow(folder, deep, dataclasses.replace(
         STACK, stack_new_layers=kind, stack_optimizer=optimizer))
     assert kind in said and folder in said
     for name, variable in new.items():
@@ -148,7 +149,7 @@ def test_another_model_is_refused(shallow):
     wider = Trainer(Learner(BertEncoder(sizes), [MaskedLM(sizes)]), make_optimizer("adamw", 1e-2),
                     tf.distribute.get_strategy())
     with pytest.raises(InputError, match="has no weights for learner/bert/"):
-        stacking.grow(shallow[1], wider, STACK)
+        growth.grow(shallow[1], wider, STACK)
 
 
 # The rates
@@ -158,17 +159,17 @@ def rates(settings, stack, config):
     return [WarmupLinearDecay(its.learning_rate, its.num_train_steps, its.num_warmup_steps,
                               its.learning_rate_schedule, its.poly_power, its.start_warmup_step,
                               its.warmup_init_lr, its.end_learning_rate)
-            for its in (stage.settings for stage in stacking.plan(settings, stack, config))]
+            for its in (stage.settings for stage in growth.plan(settings, stack, config))]
 
 
 def test_the_rates_of_stacking_bert():
     """3 layers for 50,000 steps, 6 for 70,000, 12 towards 800,000; stopped after 400,000 in all."""
     settings = TrainSettings("x", num_train_steps=920_000, stop_at_step=400_000,
                              warmup_init_lr=1e-7, learning_rate_schedule="roberta")
-    stack = StackingSettings(["3", "6", "12"], ["50000", "70000"],
+    stack = StackSettings(["3", "6", "12"], ["50000", "70000"],
                              ["8e-4", "5.5e-4", "3e-4", "0"], ["10000", "1", "1"])
     config = EncoderConfig.preset("base")
-    assert [stage.settings.last_step for stage in stacking.plan(settings, stack, config)] == [
+    assert [stage.settings.last_step for stage in growth.plan(settings, stack, config)] == [
         50_000, 70_000, 280_000]
 
     def line(step, warmup, steps, peak, end):
@@ -186,7 +187,7 @@ def test_the_rates_of_the_model_garden():
     """A constant rate but in the last stage, with a warm-up in each."""
     settings = TrainSettings("x", num_train_steps=675_000, num_warmup_steps=10_000,
                              learning_rate=1e-4, learning_rate_schedule="model_garden")
-    found = rates(settings, StackingSettings(["3", "6", "12"], ["112500"] * 2),
+    found = rates(settings, StackSettings(["3", "6", "12"], ["112500"] * 2),
                   EncoderConfig.preset("base"))
 
     def last(step):
@@ -279,7 +280,7 @@ def test_stages_of_another_run_are_not_passed_over(train, tmp_path):
     with pytest.raises(IndexError):
         train(tmp_path / "out", stop_at_step=1)
     with pytest.raises(InputError, match="another --stack_layers .stage_1_of_1_layers.; give"):
-        train(tmp_path / "out", StackingSettings())
+        train(tmp_path / "out", StackSettings())
 
 
 def test_other_ways_to_stack_are_noticed(whole, train, tmp_path, capsys):
@@ -305,7 +306,7 @@ def test_other_ways_to_stack_are_noticed(whole, train, tmp_path, capsys):
 ])
 def test_what_can_not_be_divided_is_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        stacking.plan(TrainSettings("x", num_train_steps=9, num_warmup_steps=0),
+        growth.plan(TrainSettings("x", num_train_steps=9, num_warmup_steps=0),
                       dataclasses.replace(STACK, **changes), tiny.config(num_hidden_layers=4))
 
 
@@ -314,9 +315,9 @@ def test_networks_whose_layers_can_not_be_copied_are_refused():
     shared = tiny.config(num_hidden_layers=4, num_hidden_groups=1, model_type="albert")
     for config in (shared, UniversalConfig(9, num_hidden_layers=4)):
         with pytest.raises(InputError, match=f"share no weights, .*{config.model_type}"):
-            stacking.plan(settings, STACK, config)
+            growth.plan(settings, STACK, config)
     with pytest.raises(InputError, match="of 3 layers .* of 2 layers, which the generator"):
-        stacking.plan(
+        growth.plan(
             settings, dataclasses.replace(STACK, stack_layers=["2", "4"], stack_steps=["3"],
                                           stack_learning_rates=[], stack_warmup_steps=[]),
             tiny.config(num_hidden_layers=4), lambda sizes: Electra.configs(

@@ -11,9 +11,9 @@ import tensorflow as tf
 from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.models.distilbert.settings import DistilBertSettings
 from bert_tf.recipes import find
 from bert_tf.training import (
-    DistilBertSettings,
     Distiller,
     DualTraining,
     Learner,

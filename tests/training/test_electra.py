@@ -12,10 +12,11 @@ from sklearn.metrics import roc_auc_score
 from bert_tf import recipes
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.models.electra.learner import sample, scatter_update
+from bert_tf.models.electra.learner import Electra, sample, scatter_update
 from bert_tf.models.electra.masks import hide_with_repeats
 from bert_tf.models.electra.objective import area_under_curve, logit_histogram, written
-from bert_tf.training import Electra, GeneratorSettings, Learner, make_optimizer
+from bert_tf.models.electra.settings import GeneratorSettings
+from bert_tf.training import Learner, make_optimizer
 from bert_tf.training.optimizers.adam import WarmupLinearDecay
 from bert_tf.training.trainer import Trainer
 from tests.goldens import at_hand

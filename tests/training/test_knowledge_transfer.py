@@ -12,7 +12,9 @@ from bert_tf.checkpoints import tensor_bundle
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import MobileBertConfig
 from bert_tf.errors import InputError
-from bert_tf.training import KnowledgeTransfer, Learner, MobileBertSettings, make_optimizer
+from bert_tf.models.mobilebert.learner import KnowledgeTransfer
+from bert_tf.models.mobilebert.settings import MobileBertSettings
+from bert_tf.training import Learner, make_optimizer
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.trainer import Trainer
 from tests.networks.test_mobilebert import TINY, learner_of, part, write_checkpoint

@@ -69,7 +69,7 @@ def learner_of(name):
     terms = [dataclasses.replace(term, options={**term.options, **(
         {"max_targets": 4} if term.objective == "SpanBoundary" else {})})
         for term in recipe.terms if not term.optional]
-    return getattr(training, recipe.learner).of_terms(config, terms, "float64")
+    return recipes.load(recipe.learner).of_terms(config, terms, "float64")
 
 
 def batches_of(records):

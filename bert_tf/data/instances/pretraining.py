@@ -1,7 +1,6 @@
 """Pre-training instances of one piece of a text: segments and masks, held as arrays."""
 
 import dataclasses
-import importlib
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -15,7 +14,7 @@ from bert_tf.data.segments.pairing import SWAPPED, find_pairing, num_labels
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.files import file_size
-from bert_tf.recipes import Recipe
+from bert_tf.recipes import Recipe, load
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 BARE = Layout(0, 0, 0)      # no special tokens
@@ -24,9 +23,7 @@ _BLOCK = 8192       # sequences that become arrays together
 
 def instances_of(recipe: Recipe) -> type["Instances"]:
     """The class of a recipe's instances: that of its segments, else the recipe's own."""
-    name = find_pairing(recipe.segments).instances or recipe.instances
-    module, _, kind = name.rpartition(".")
-    return getattr(importlib.import_module(f"bert_tf.{module}"), kind)
+    return load(find_pairing(recipe.segments).instances or recipe.instances)
 
 
 def feature_names(recipe: Recipe) -> list[str]:

@@ -1,8 +1,5 @@
 """Progressive stacking: a shallow network is trained, then a deeper one that is made of its layers
 (Gong et al., ICML 2019; gonglinyuan/StackingBERT, double.py, quadruple.py, identity.py).
-
-A stage is a run of its own, with its steps and its optimizer's counted from 0. The last stage is in
-the output folder, the others are in folders below it and stay there.
 """
 
 import collections
@@ -16,72 +13,18 @@ import numpy as np
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError, counted
-from bert_tf.files import match_names
-from bert_tf.flags import check, only, option
 from bert_tf.training import resume
 from bert_tf.training.settings import TrainSettings
+from bert_tf.training.stages import FOLDER, StackSettings, Stage
 
 # A variable of a layer; optimizers name theirs after a variable's path, with other separators.
 _OF_LAYER = re.compile(r"(.*encoder[/_]layer_)(\d+)([/_].*)")
-_FOLDER = "stage_{}_of_{}_layers"
 # A layer adds zero to its input where these weights are zero.
 _ADDED = "/output/dense/"
 
-NEW_LAYERS = ("copied", "identity", "random")
-_of_stages = only("stack_layers")
-
-
-@dataclasses.dataclass(frozen=True)
-class StackingSettings:
-    """Progressive stacking: a shallow network is trained first, then a deeper one made of it."""
-
-    stack_layers: list[str] = option(
-        [], "Number of layers in each stage, such as 3,6,12. Each number must be a multiple of the "
-        "number before it, and the last must equal the configuration's. Default: all layers from "
-        "the start.", items=int, least=1, rare=True)
-    stack_steps: list[str] = _of_stages(
-        [], "Steps of each stage but the last. The last stage ends when all stages together have "
-        "--num_train_steps.", items=int, least=1)
-    stack_learning_rates: list[str] = _of_stages(
-        [], "Learning rate at the start of each stage, after its warm-up, and at the end of the "
-        "last stage. In each stage the rate goes from its own value to the next. Default: "
-        "--learning_rate for all stages, --end_learning_rate at the end.", items=float, least=0,
-        below=float("inf"))
-    stack_warmup_steps: list[str] = _of_stages(
-        [], "Warm-up steps of each stage. Default: --num_warmup_steps in each.", items=int, least=0)
-    stack_new_layers: str = _of_stages(
-        "copied", "Initial weights of the layers that are added above the L trained ones. copied: "
-        "layer i has the weights of layer i mod L. identity: weights with which the new layers "
-        "change nothing at first. random: the usual random weights.", choices=NEW_LAYERS)
-    stack_optimizer: str = _of_stages(
-        "reset", "State of the optimizer in a new stage. reset: its moments begin at 0. copied: "
-        "they are copied with the layers. Its step count begins at 0 in both cases.",
-        choices=("reset", "copied"))
-
-    __post_init__ = check
-
-
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """One stage.
-
-    Attributes:
-        config: configuration of its network.
-        settings: its `output_dir` is the stage's folder.
-        name: a line for reports; empty where there is one stage.
-        below: folder of the stage whose layers it begins with, or None.
-        is_reached: whether this invocation takes any of its steps.
-    """
-
-    config: Sizes
-    settings: TrainSettings
-    name: str = ""
-    below: str | None = None
-    is_reached: bool = True
-
 
 def _numbers(stacking, name, kind, count):
-    """Returns the numbers of a flag of `StackingSettings`, None if it is not given."""
+    """Returns the numbers of a flag of `StackSettings`, None if it is not given."""
     values = getattr(stacking, name)
     if values and len(values) != count:
         raise InputError(f"--{name} is {','.join(values)}; with "
@@ -90,9 +33,9 @@ def _numbers(stacking, name, kind, count):
     return [kind(value) for value in values] or None
 
 
-def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
+def plan(settings: TrainSettings, stacking: StackSettings, config: Sizes,
          networks: Callable[[Sizes], list[Sizes]] = lambda config: [config]) -> list[Stage]:
-    """Returns the stages of a run.
+    """Returns the stages of a run: one where --stack_layers is not given.
 
     Args:
         settings: settings of all stages together; steps are counted over all of them.
@@ -108,7 +51,7 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
         if number == count - 1:
             folder = settings.output_dir
         else:
-            folder = os.path.join(settings.output_dir, _FOLDER.format(number + 1, depth))
+            folder = os.path.join(settings.output_dir, FOLDER.format(number + 1, depth))
         stages.append(Stage(
             dataclasses.replace(config, num_hidden_layers=depth), dataclasses.replace(
                 settings, **changes, output_dir=folder, random_seed=settings.random_seed + number,
@@ -164,23 +107,6 @@ def _check_depths(stacking, config, networks):
     return depths
 
 
-def newest(stages: list[Stage]) -> int:
-    """Returns the number of the last stage that has a checkpoint; 0 if none has.
-
-    Raises:
-        InputError: none has, but the output folder holds stages of another --stack_layers.
-    """
-    begun = [number for number, stage in enumerate(stages)
-             if resume.checkpoints(stage.settings.output_dir)]
-    output = stages[-1].settings.output_dir
-    for other in () if begun else match_names(output, _FOLDER.format("*", "*")):
-        if resume.checkpoints(other):
-            raise InputError(f"--output_dir: {output} holds stages of another --stack_layers "
-                             f"({os.path.basename(other)}); give the same value as before, or name "
-                             "another folder.")
-    return max(begun, default=0)
-
-
 def sources(names: Iterable[str], held: Iterable[str]) -> dict[str, str]:
     """Returns {wanted name: held name} for the variables of a deeper network: layer i comes from
     layer i mod L, where the shallower network `held` has L layers, all else from the same name.
@@ -202,7 +128,7 @@ def sources(names: Iterable[str], held: Iterable[str]) -> dict[str, str]:
     return origin
 
 
-def grow(folder: str, trainer, stacking: StackingSettings) -> str:
+def grow(folder: str, trainer, stacking: StackSettings) -> str:
     """Gives a new trainer the weights of a shallower network's last checkpoint in `folder`; returns
     a sentence that reports it."""
     path = resume.checkpoints(folder)[-1]
