@@ -40,7 +40,7 @@ class MaskTokens:
     """Settings of predicted tokens, and of the tokens that the model sees in their place.
 
     Attributes:
-        masking: a key of `data.masking.base.MASKINGS`, which chooses and hides tokens.
+        masking: a key of `data.masking.MASKINGS`, which chooses and hides tokens.
         units: the tokens that are predicted together or not at all: "subwords", one at a time;
             "words", with all their sub-words; "tags", words that follow each other under one tag;
             or "phrases" of a list. A word outside of tags and phrases is a unit by itself.

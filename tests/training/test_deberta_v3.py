@@ -13,8 +13,10 @@ from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.models.deberta.config import DIFFERENCE, DebertaConfig
+from bert_tf.models.deberta.learner import DisentangledElectra
 from bert_tf.models.electra import learner as electra
-from bert_tf.training import DisentangledElectra, GeneratorSettings, Trainer, make_optimizer, resume
+from bert_tf.models.electra.settings import GeneratorSettings
+from bert_tf.training import Trainer, make_optimizer, resume
 from bert_tf.training.learners.learner import Learner
 from tests.networks.test_deberta import expected, features, off, part_of, relative, written
 

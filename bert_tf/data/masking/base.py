@@ -8,23 +8,12 @@ import dataclasses
 import importlib
 from typing import Any, ClassVar, Self
 
+from bert_tf.data import masking
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
-
-# The maskings by the names that `MaskTokens.masking` gives, with their modules.
-MASKINGS = {
-    "bert": "data.masking.bert", "coin": "data.masking.coin", "none": "data.masking.none",
-    "next_token": "data.masking.next_token", "albert": "models.albert.masks",
-    "deberta": "models.deberta.masks",
-    "distilbert": "models.distilbert.masks", "electra": "models.electra.masks",
-    "ernie": "models.ernie.masks", "modernbert": "models.modernbert.masks",
-    "roberta": "models.roberta.masks",
-    "spanbert": "models.spanbert.masks", "structbert": "models.structbert.masks",
-    "xlnet": "models.xlnet.masks",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,8 +103,8 @@ class Masking(MaskTokens):
                              "trains; leave out --masking=static.")
         if segments.sentence_ends and not self.dynamic and not self.hides_special:
             raise InputError(f"--segments={segments.pairing} puts separators between sentences, "
-                             "and static masks would mask the separators; give --masking=dynamic "
-                             "or --recipe=roberta.")
+                             "and static masks would mask the separators; give "
+                             "--masking=dynamic.")
 
     def features(self) -> list[str]:
         """Returns the names of the features that records have for the masking, in their order."""
@@ -165,8 +154,8 @@ def find(corruption: MaskTokens) -> Masking:
     Raises:
         InputError: this version has no such masking, or the masking has no such setting.
     """
-    if corruption.masking not in MASKINGS:
+    if corruption.masking not in masking.MASKINGS:
         raise InputError(f"this version has no masking {corruption.masking!r}: a later version "
                          "made the records. Update bert_tf.")
-    module = importlib.import_module(f"bert_tf.{MASKINGS[corruption.masking]}")
+    module = importlib.import_module(f"bert_tf.{masking.MASKINGS[corruption.masking]}")
     return module.Masking.of(corruption)
