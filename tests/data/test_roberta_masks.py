@@ -203,7 +203,7 @@ def test_sentence_pairs(documents, tokenizer):
     ({"max_predictions_per_seq": 19},
      "--max_predictions_per_seq is 19, .* can have 20 predictions"),
     ({"recipe": "bert", "segments": "full_sentences", "max_predictions_per_seq": 20},
-     "--segments=full_sentences puts separators .*--recipe=roberta")])
+     "--segments=full_sentences puts separators .*--masking=dynamic")])
 def test_refusals(flags, said):
     job = options(**flags)
     with pytest.raises(InputError, match=said):

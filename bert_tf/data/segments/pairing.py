@@ -73,7 +73,7 @@ PAIRINGS = {
                           help="SpanBERT's: as doc_sentences, without separators"),
     "document_runs": Pairing(
         document_runs, num_labels=0, segments=1, joins_lines=True,
-        help="ModernBERT's: a document is one text, cut where a sequence is full"),
+        help="ModernBERT's: full sequences of one document"),
     "runs": Pairing(blocks.runs, num_labels=0, segments=1),
     "lines": Pairing(blocks.lines, num_labels=0, segments=1),
     "streams": Pairing(None, num_labels=2, segments=2, in_rows=True, in_streams=True,
