@@ -43,8 +43,10 @@ FIRST_WEIGHTS = "digest_of_first_weights"
 _FOLLOWED = ("padding", FIRST_WEIGHTS)
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range",
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
-# The lengths of a network's memory, on which no weight depends.
-_MEMORY = ("mem_len", "reuse_len", "clamp_len")
+# What a further training may change: lengths of a network's memory, on which no weight depends, and
+# what other lengths of text need. Where a table of positions has another shape, this is found, too.
+_OF_LENGTH = ("mem_len", "reuse_len", "clamp_len", "max_position_embeddings", "global_rope_theta",
+              "local_rope_theta")
 
 
 def describe(settings: SharedSettings, learner=None) -> dict:
@@ -214,7 +216,7 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
 
 
 def _check_network(path, saved, own, weights_only):
-    free = _MEMORY if weights_only else ()
+    free = _OF_LENGTH if weights_only else ()
     other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in own
              for phrase in _compare_networks(name, saved[name], own[name], free)[0]]
     if other:

@@ -234,6 +234,27 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     assert tiny.largest_difference(checksummed.read(half)[0], two) < 1e-6
 
 
+def test_a_second_stage_has_longer_rows_and_another_theta(
+        folder, records, options_of, whole, train, tmp_path):
+    path, (first, tensors, _) = tmp_path / "long.tfrecord", whole("modernbert")
+    create_pretraining_data.main(recipes.fill(
+        PretrainingDataFlags, "modernbert", input_file=[str(folder / "text.txt")],
+        output_file=[str(path)], vocab_file=str(folder / "vocab.txt"), max_seq_length=4 * LENGTH,
+        max_predictions_per_seq=PREDICTIONS, num_workers=1))
+    config = tmp_path / "config.json"
+    dataclasses.replace(read_config(options_of("modernbert")["bert_config_file"]),
+                        max_position_embeddings=4 * LENGTH, global_rope_theta=160_000.0
+                        ).to_json_file(config)
+    for begun in (first, first / "model.keras"):
+        second = train(str(path), output=begun.name, init_checkpoint=str(begun), train_batch_size=4,
+                       max_seq_length=4 * LENGTH, bert_config_file=str(config), learning_rate=0.0,
+                       optimizer="adamw", num_train_steps=1, num_warmup_steps=0)
+        assert {name: value.tolist() for name, value in second.items() if "learner/" in name} == {
+            name: value.tolist() for name, value in tensors.items() if "learner/" in name}
+        made = read_config(tmp_path / begun.name / "bert_config.json")
+        assert (made.global_rope_theta, made.local_rope_theta) == (160_000.0, 10_000.0)
+
+
 @pytest.mark.parametrize("case, changes, said", [
     ("xlnet", {"perm_size": 4}, "--perm_size (0, now 4)"),
     ("distilbert", {"distill_temperature": 3.0, "restrict_ce_to_mask": True},

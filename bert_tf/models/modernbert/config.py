@@ -41,7 +41,7 @@ class ModernBertConfig(Sizes):
     added_keys: ClassVar = ("layer_types",)
     unseen_keys: ClassVar = (
         *UNSEEN_KEYS, "global_attn_every_n_layers", "layer_types", "local_attention",
-        "global_rope_theta", "local_rope_theta", "classifier_pooling", "classifier_activation")
+        "classifier_pooling", "classifier_activation")
     dropout_keys: ClassVar = ("hidden_dropout_prob", "attention_output_dropout_prob")
     absent_names: ClassVar = ("type_vocab_size",)
     uncased: ClassVar = {}
