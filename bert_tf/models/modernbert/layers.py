@@ -189,8 +189,12 @@ def _attend(config, query, key, value, bias, rate, seed, in_parts):
     length = query.shape[1]
     if not in_parts or seed is not None or not isinstance(length, int) or length <= _QUERIES:
         return function(query, key, value, bias, rate, seed)
-    parts = [attend(query[:, start:start + _QUERIES], key, value, bias, rate, None)[0]
-             for start in range(0, length, _QUERIES)]
+    parts = []
+    for start in range(0, length, _QUERIES):
+        part, seen = slice(start, start + _QUERIES), bias
+        if bias is not None and bias.shape[2] > 1:      # queries do not see the same keys
+            seen = bias[:, :, part]
+        parts.append(attend(query[:, part], key, value, seen, rate, None)[0])
     return ops.concatenate(parts, axis=1), {}
 
 
