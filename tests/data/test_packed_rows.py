@@ -150,5 +150,12 @@ def test_training_draws_masks_of_the_same_kind(specials):
     # Up to the largest id of the batch, or of the whole vocabulary.
     assert (1 in drawn["masked_lm_ids"][used]) == specials
     assert (shown[is_random].max() < 400) == specials
-    with pytest.raises(InputError, match="--masking_units=words .* draws single tokens"):
-        masking.find(corruption.vary({"units": "words"})).check(find("modernbert").segments)
+
+
+@pytest.mark.parametrize("units, pairing, problem", [
+    ("words", "document_runs", "--masking_units=words .* draws single tokens"),
+    ("subwords", "segment_pairs", "--segments=segment_pairs makes pairs, but")])
+def test_what_packed_rows_do_not_hold_is_refused(units, pairing, problem):
+    recipe = find("modernbert").vary({"pairing": pairing}, {"units": units})
+    with pytest.raises(InputError, match=problem):
+        masking.find(recipe.corruption).check(recipe.segments)

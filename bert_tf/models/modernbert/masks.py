@@ -14,6 +14,7 @@ import numpy as np
 from bert_tf.data.masking import base
 from bert_tf.data.masking.dynamic import DynamicMasks, hide_batch, positions_of
 from bert_tf.data.masking.masks import KEEP, MASK, Masks
+from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
@@ -125,6 +126,10 @@ class Masking(base.Masking):
 
     def check(self, segments):
         super().check(segments)
+        if PAIRINGS[segments.pairing].segments > 1:
+            raise InputError(f"--segments={segments.pairing} makes pairs, but the sequences of "
+                             "packed rows are single texts; leave the flag out, or give another "
+                             "recipe.")
         if self.units != "subwords":
             raise InputError(f"--masking_units={self.units} (or --do_whole_word_mask): the masking "
                              "modernbert draws single tokens; leave the flag out.")
