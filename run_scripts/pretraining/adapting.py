@@ -64,8 +64,8 @@ def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
         recipe = recipes.find("ltr")
     else:
         recipe = recipes.RECIPES.get(config.model_type) or next(
-            (row for row in recipes.RECIPES.values()
-             if row.sizes.get("model_type") == config.model_type), recipes.RECIPES["bert"])
+            (row for row in reversed(recipes.RECIPES.values()) if not _needs_another(row, model)
+             and row.sizes.get("model_type") == config.model_type), recipes.RECIPES["bert"])
         if _needs_another(recipe, model) and _MASKED_LM in heads:
             recipe = recipes.RECIPES["bert"]
     pairing = PAIRINGS[recipe.segments.pairing]

@@ -148,7 +148,7 @@ def test_a_saved_learner_is_the_same(tmp_path, settings):
 
 
 def test_sizes_of_the_generator():
-    learner = make()
+    learner = DisentangledElectra.of_terms(CONFIG, TERMS)
     assert learner.generator.config.num_hidden_layers == 2
     assert learner.generator.config.enhanced_mask_decoder and not CONFIG.enhanced_mask_decoder
     with pytest.raises(InputError, match="--generator_hidden_size.*must be hidden_size"):

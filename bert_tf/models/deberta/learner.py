@@ -24,6 +24,8 @@ class DisentangledElectra(Electra):
     The generator predicts with the enhanced mask decoder. The models that are saved have the sums.
     """
 
+    default_settings = GeneratorSettings(generator_hidden_size=1.0, generator_layers=0.5)
+
     @staticmethod
     def generator_config(config: DebertaConfig, settings: GeneratorSettings) -> DebertaConfig:
         """Returns the sizes of the generator, which has the 2 layers that the decoder needs."""

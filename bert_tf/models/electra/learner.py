@@ -109,9 +109,13 @@ class Electra(Learner):
             None to draw all tokens with the same probability.
         temperature: temperature of the draws.
         disallow_correct: whether the original token is never drawn.
+
+    Attributes:
+        default_settings: of `of_terms`.
     """
 
     epsilon = 1e-6
+    default_settings = GeneratorSettings()
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
                  generator: keras.Model | None = None, temperature: float = 1.0,
@@ -124,7 +128,7 @@ class Electra(Learner):
     def of_terms(cls, config: EncoderConfig, terms: Sequence, dtype: str | None = None,
                  settings: GeneratorSettings | None = None) -> Learner:
         """See `Learner`; without ELECTRA's own term, the network alone learns masked tokens."""
-        settings = settings or GeneratorSettings()
+        settings = settings or cls.default_settings
         network = networks.build(config, dtype=dtype)
         masked, own = (next((term for term in terms if (term.network == "encoder") is is_own), None)
                        for is_own in (False, True))
@@ -156,7 +160,7 @@ class Electra(Learner):
     @classmethod
     def configs(cls, config: EncoderConfig, settings: GeneratorSettings | None = None
                 ) -> list[Sizes]:
-        settings = settings or GeneratorSettings()
+        settings = settings or cls.default_settings
         has_generator = settings.electra_objective and not settings.uniform_generator
         return [config, *([cls.generator_config(config, settings)] if has_generator else [])]
 
