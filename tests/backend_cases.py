@@ -176,6 +176,7 @@ def network_cases():
     for name, number, features, options in (
             ("EncoderConfig", 1, {**PACKING, **task_ids}, {}),      # ALBERT
             ("EncoderConfig", 5, {}, {}),                           # quantised
+            ("ModernBertConfig", 0, PACKING, {}),
             ("FixedPatternConfig", 0, {}, {"return_attention": True}),
             ("MobileBertConfig", 0, {}, {"head_mask": MASKS["head_mask"]}),
             ("MPNetConfig", 0, PACKING, {}), ("DebertaConfig", 2, {}, {}),

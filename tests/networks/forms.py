@@ -35,7 +35,8 @@ FORMS = {
         {"use_bottleneck": False}, AFFINE)],
     "ModernBertConfig": [{**{size: 8 for size in SIZES if size != "type_vocab_size"},
                           "num_attention_heads": 2, "num_hidden_layers": 4, **form} for form in (
-        {}, {"norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True},
+        {"local_attention": 2, "hidden_dropout_prob": 0.1},
+        {"norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True},
         {"layer_types": ["full_attention"] * 4})],
     "DebertaConfig": [{**SIZES, "max_relative_positions": 8, **form} for form in (
         {}, {"type_vocab_size": 0, "position_biased_input": False, "position_buckets": 4},

@@ -156,10 +156,10 @@ class DisentangledAttention(SelfAttention):
         distances: the network's `DistanceEmbeddings`; None: scores have no places.
     """
 
-    distances: DistanceEmbeddings | None = None
-
     def __init__(self, config: DebertaConfig, num_heads: int | None = None, **kwargs: Any):
         super().__init__(config, num_heads, **kwargs)
+        # PyTorch would read a default of the class in place of a layer.
+        self.distances: DistanceEmbeddings | None = None
         terms = () if config.share_att_key else config.pos_att_type
         self.pos_key = self.make_projection("pos_key") if "c2p" in terms else None
         self.pos_query = self.make_projection("pos_query") if "p2c" in terms else None
@@ -237,7 +237,10 @@ class DebertaLayer(EncoderLayer):
     """
 
     attention_class = DisentangledAttention
-    convolution: Convolution | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.convolution: Convolution | None = None
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:

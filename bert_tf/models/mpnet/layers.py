@@ -35,7 +35,10 @@ class DistanceAttention(SelfAttention):
     """`SelfAttention` with the network's `DistanceBias`, which each layer computes, so that it gets
     gradients where the backward pass computes the layers again."""
 
-    distance_bias: DistanceBias | None = None
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        # PyTorch would read a default of the class in place of a layer.
+        self.distance_bias: DistanceBias | None = None
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
