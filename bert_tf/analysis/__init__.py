@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "head_comparison": ["cosine", "jensen_shannon", "scale"],
     "identifiability": ["Identification", "compare_maps", "identify", "summarize_attribution"],
     "identification": ["LinearProbe", "MlpProbe", "identified"],
-    "interventions": ["all_heads", "disabled", "sharing", "switch_off"],
+    "interventions": ["all_heads", "disabled", "looks_at_distances", "sharing", "switch_off"],
     "reading": ["Reading", "read", "read_decoder"],
     "significance": ["p_value"],
     "statistics": ["Statistics", "token_kinds"],

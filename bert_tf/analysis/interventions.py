@@ -52,9 +52,12 @@ def switch_off(encoder, heads: Collection[tuple[int, int]] = (), form: str = "ze
 
 def _places(encoder, heads, form, units):
     """Returns each head's and unit's weight and the part of it to set to 0."""
+    if heads and form == "uniform" and looks_at_distances(encoder.config):
+        raise InputError("the attention of this network also depends on distances, so a head can "
+                         "only be switched off in the form zero.")
     _check_shared(sharing(encoder), heads, "attention", "head")
     if not isinstance(encoder.config, EncoderConfig):
-        return _values(encoder, heads, form)
+        return _values(encoder, heads)
     _check_shared(_sharing(layer.output_ for layer in encoder.layers_), units,
                   "feed-forward network", "unit")
     config, places = encoder.config, []
@@ -80,11 +83,14 @@ def _places(encoder, heads, form, units):
                     for layer, rows in by_layer.items()]
 
 
-def _values(network, heads, form):
+def looks_at_distances(config) -> bool:
+    """Returns whether heads without queries still tell near tokens from far ones."""
+    return not isinstance(config, EncoderConfig) or hasattr(
+        config, "relative_attention_num_buckets")
+
+
+def _values(network, heads):
     """The projection to values, without bias, and the columns of each head of T5 or XLNet."""
-    if form == "uniform":
-        raise InputError("the attention of this network also depends on distances, so a head can "
-                         "only be switched off in the form zero.")
     layers, size = list(attentions(network).values()), network.config.head_size
     for layer, head in heads:
         if not (0 <= layer < len(layers) and 0 <= head < network.config.num_attention_heads):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis, compression, flags
-from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.config import T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, only, option
@@ -92,9 +92,10 @@ class Scorer:
         self.encoder, self._form = self.model.learner.encoder, job.form
         config = self.encoder.config
         if not isinstance(config, SHOWN) or config.pruned_heads:
-            raise InputError(f"--model_dir: {job.model_dir} is not an encoder like BERT's, XLNet "
-                             "or T5 with all its heads; name another model.")
-        if job.form == "uniform" and not isinstance(config, EncoderConfig):
+            raise InputError(f"--model_dir: {job.model_dir}, of the type {config.model_type}, is "
+                             "not an encoder like BERT's, XLNet or T5 with all its heads; name "
+                             "another model.")
+        if job.form == "uniform" and analysis.looks_at_distances(config):
             raise InputError(f"--model_dir: the heads of {job.model_dir} also look at distances, "
                              "which no query changes; give --form=zero.")
         if job.form == "uniform" and config.learned_heads < config.num_attention_heads:
