@@ -47,7 +47,7 @@ class LayerHessian:
 
     def __init__(self, learner: Learner, number: int) -> None:
         config = learner.encoder.config
-        if not hasattr(learner.encoder, "layers_"):
+        if not config.can_be_rounded:
             raise InputError(f"the model is of the type {config.model_type}, whose layers get no "
                              "bits of their own; take another model.")
         if config.quantisation:

@@ -43,6 +43,7 @@ class EncoderConfig(BertConfig):
             `intermediate_size` of all if None.
     """
 
+    can_be_rounded = True
     # The keys with sizes of single layers, for models whose heads or units were cut.
     pruned_keys: ClassVar = ("pruned_heads", "intermediate_sizes")
     added_keys: ClassVar[tuple[str, ...]] = (

@@ -148,6 +148,8 @@ def parse_quantisation(config: Any) -> None:
     if config.quantisation is not None:
         if not isinstance(config.quantisation, Quantisation):
             object.__setattr__(config, "quantisation", Quantisation.from_dict(config.quantisation))
+        if not config.can_be_rounded:
+            raise InputError(f"quantisation: a {config.model_type} can't be rounded; leave it out.")
         config.quantisation.check(config)
 
 

@@ -123,6 +123,7 @@ class Sizes:
         has_tied_lm: whether a language model needs no weights beyond the network's.
         has_memory: whether the network remembers the rows before.
         is_plain: whether the network is BERT itself.
+        can_be_rounded: whether the network takes a `quantisation`.
         head_initializer: the initial distribution of matrices of heads, and of the projection of
             embeddings; None: as the network's.
     """
@@ -144,7 +145,7 @@ class Sizes:
     pruned_keys: ClassVar[tuple[str, ...]] = ()
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
-    has_memory = is_plain = False
+    has_memory = is_plain = can_be_rounded = False
     head_initializer: ClassVar[str | None] = None
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments

@@ -53,7 +53,7 @@ class QuantisationFlags:
         if self.quantisation == _NONE:
             has_any = config.quantisation
             return dataclasses.replace(config, quantisation=None) if has_any else config
-        if "quantisation" not in config.added_keys:
+        if not config.can_be_rounded:
             raise InputError("--quantisation is for encoders of BERT and its relatives, not for "
                              f"{config.model_type}; leave the flag out.")
         keys = {key: getattr(self, flag) for flag, key in _KEYS.items()

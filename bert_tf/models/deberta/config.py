@@ -57,7 +57,7 @@ class DebertaConfig(EncoderConfig):
     conv_act: str = one_of("tanh", _THEIR_ACTIVATIONS)
     pooler_hidden_act: str = one_of("gelu", _THEIR_ACTIVATIONS)
 
-    is_plain, truncates_initializer = False, False
+    is_plain = truncates_initializer = can_be_rounded = False
 
     def check(self) -> None:
         terms = self.pos_att_type

@@ -53,6 +53,7 @@ class MobileBertConfig(BertConfig):
 
     # The layer between embeddings and encoder is part of the embeddings.
     projects = is_plain = False
+    can_be_rounded = True
 
     def check(self) -> None:
         if self.inner_size % self.num_attention_heads:
