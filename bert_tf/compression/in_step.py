@@ -37,6 +37,10 @@ class InStep(Teacher):
                 raise InputError(f"--recipe={self._row.name} compares attention head by head, but "
                                  f"{name} has pruned heads; take a model with all heads, or "
                                  "another recipe.")
+            if sizes.has_local_layers:
+                raise InputError(f"--recipe={self._row.name} compares attention head by head, but "
+                                 f"in local layers of {name} a token sees near tokens only; give "
+                                 "a recipe that compares answers, such as soft_labels.")
         widths = config.hidden_size, self.config.hidden_size
         if widths[0] != widths[1] and any(
                 term.objective == "InternalCosine" for term in self._row.terms):

@@ -35,7 +35,8 @@ def take_layers(encoder, layers: Sequence[int]):
 
 
 def _sizes(config, layers):
-    sizes = {config.common_names.get("num_hidden_layers", "num_hidden_layers"): len(layers)}
+    sizes = {config.common_names.get("num_hidden_layers", "num_hidden_layers"): len(layers),
+             **config.of_layers(layers)}
     if config.quantisation:
         sizes["quantisation"] = config.quantisation.of_layers(layers)
     if config.is_pruned:

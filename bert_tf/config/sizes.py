@@ -123,6 +123,7 @@ class Sizes:
         has_tied_lm: whether a language model needs no weights beyond the network's.
         has_memory: whether the network remembers the rows before.
         is_plain: whether the network is BERT itself.
+        has_local_layers: whether a token sees near tokens only, in some layers.
         can_be_rounded: whether the network takes a `quantisation`.
         head_initializer: the initial distribution of matrices of heads, and of the projection of
             embeddings; None: as the network's.
@@ -145,7 +146,7 @@ class Sizes:
     pruned_keys: ClassVar[tuple[str, ...]] = ()
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
-    has_memory = is_plain = can_be_rounded = False
+    has_memory = is_plain = has_local_layers = can_be_rounded = False
     head_initializer: ClassVar[str | None] = None
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
@@ -276,6 +277,11 @@ class Sizes:
     def layers_without(self, name: str) -> set[int]:
         """Returns the numbers of the layers that lack the weight `name`, a key of `weights`."""
         return set()
+
+    def of_layers(self, layers: Sequence[int]) -> dict[str, Any]:
+        """Returns the fields, beside their number, that change in a network of some of its layers.
+        InputError if they can't be the layers of a network."""
+        return {}
 
     @property
     def is_causal(self) -> bool:

@@ -114,7 +114,12 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
     for name, variable in variables(learner).items():
         name = renumbered(name, layers)
         if not re.match("embeddings|encoder/|masked_lm/output_bias" + (
-                "|masked_lm/transform" if vocab_transform else ""), name) or name not in source:
+                "|masked_lm/transform" if vocab_transform else ""), name):
+            continue
+        if name not in source:
+            if name.startswith("encoder/"):
+                raise InputError(f"--teacher_layers: the layers of a {taught.model_type} have no "
+                                 f"{name}; take another teacher, or leave the flag out.")
             continue
         if variable.shape != source[name].shape:
             raise InputError(f"--teacher_layers: {name} has the shape {source[name].shape} in the "

@@ -1,6 +1,7 @@
 """The sizes of ModernBERT (arXiv:2412.13663)."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from bert_tf.config.sizes import (
@@ -115,6 +116,10 @@ class ModernBertConfig(Sizes):
             for i in range(self.num_hidden_layers))
 
     @property
+    def has_local_layers(self) -> bool:      # type: ignore[override]
+        return LOCAL in self.kinds
+
+    @property
     def window(self) -> int:
         """The farthest distance of two tokens that see each other in a local layer."""
         return self.local_attention // 2
@@ -144,6 +149,12 @@ class ModernBertConfig(Sizes):
     def layers_without(self, name: str) -> set[int]:
         """See `Sizes`; the first layer reads the embeddings as their norm leaves them."""
         return {0} if "/attention/LayerNorm" in name else set()
+
+    def of_layers(self, layers: Sequence[int]) -> dict[str, Any]:
+        if layers[0] or 0 in layers[1:]:
+            raise InputError("layer 0 of a modernbert is alone without a norm, so it must be the "
+                             "first of the layers, and no later one; begin with layer 0.")
+        return {"layer_types": [self.kinds[layer] for layer in layers]}
 
     def weights(self) -> dict[str, str]:
         layer = {"attention/LayerNorm": self._norm, "LayerNorm": self._norm,
