@@ -208,6 +208,7 @@ def test_configurations_of_transformers_4_and_5(test_data):
     ({"rope_parameters": {"sliding_attention": {"rope_theta": 1.0}}}, "rope_parameters must have "
      "settings for full_attention"),
     ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type must be 'default'"),
+    ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "rope_scaling must be null, not {"),
     ({"hidden_activation": "selu"}, "hidden_activation must be one of"),
     ({"num_attention_heads": 16}, "must be an even multiple"),
     ({"classifier_pooling": "max"}, "classifier_pooling must be one of cls, mean")])

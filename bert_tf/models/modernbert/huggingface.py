@@ -89,6 +89,8 @@ def _theta(values, kind):
     theta = values.get(key, getattr(ModernBertConfig, key))
     if theta is None and kind == LOCAL:     # transformers 4: as in global layers
         return _theta(values, GLOBAL)
+    if values.get("rope_scaling"):
+        raise InputError(f"rope_scaling must be null, not {values['rope_scaling']!r}")
     by_kind = values.get("rope_parameters")
     if by_kind is not None:
         settings = by_kind.get(kind) if isinstance(by_kind, dict) else None
