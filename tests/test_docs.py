@@ -13,10 +13,12 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.checkpoints.huggingface import _OWN_FILES as OWN_FILES
 from bert_tf.checkpoints.huggingface_models import MODELS
+from bert_tf.config import CONFIGS, EncoderConfig
 from bert_tf.config.sizes import PRESETS
 from bert_tf.finetuning_defaults import DEFAULTS
 from bert_tf.recipes import RECIPES
 from run_scripts import commands
+from run_scripts.analysis.model import SHOWN
 from tests import programs
 from tests.programs import fields, names
 
@@ -156,16 +158,21 @@ def test_the_table_of_relatives_has_every_recipe():
 
 
 def test_the_table_of_models_that_open_is_whole():
-    """Types of Hugging Face's folders, their recipes, and whether they have settings of their own
-    for fine-tuning."""
+    """Types of Hugging Face's folders, their recipes, whether they have settings of their own for
+    fine-tuning, and what other commands take them."""
     made = []
     for kind in (*MODELS, *OWN_FILES):
         types = (kind, *MODELS[kind].kin) if kind in MODELS else (kind,)
         recipes = [f"`{name}`" for name, recipe in RECIPES.items()
                    if recipe.sizes.get("model_type", "bert") in types]
         own = kind in DEFAULTS or kind == "t5"
-        made.append(f"| `{kind}` | yes | yes | {', '.join(recipes) or 'no recipe'} | "
-                    f"{'of its paper' if own else 'of BERT'} |")
+        config = CONFIGS[kind]
+        takes = {"bert-analyze": issubclass(config, SHOWN),
+                 "bert-prune": config is EncoderConfig and kind != "albert",
+                 "bert-quantise-model": config.can_be_rounded}
+        made.append(f"| `{kind}` | {', '.join(recipes) or 'no recipe'} | "
+                    f"{'of its paper' if own else 'of BERT'} | "
+                    f"{' | '.join('yes' if each else 'no' for each in takes.values())} |")
     section = TEXTS["weights.md"].split("## Which models open")[1].split("\n## ")[0]
     assert [line for line in section.splitlines() if line.startswith("| `")][1:] == made
 
