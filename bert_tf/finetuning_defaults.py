@@ -18,6 +18,15 @@ def _albert(rate: float, batch: int, dropout: float, steps: int, warmup: int,
             "num_train_steps": steps, "num_warmup_steps": warmup, "max_seq_length": length}
 
 
+# Of GLUE, in fairseq and in MPNet's copy of it.
+_FAIRSEQ: dict[str, dict[str, Any]] = {
+    "": {"learning_rate": 1e-5, "train_batch_size": 16, "num_train_epochs": 10.0,
+         "warmup_proportion": 0.06, "weight_decay": 0.1, "max_seq_length": 512,
+         "optimizer": "fairseq_adam", "learning_rate_schedule": "roberta",
+         "classifier_dropout": 0.0},
+    **{task: {"train_batch_size": 32} for task in ("mnli", "qnli", "qqp", "sst-2")},
+    **{task: {"learning_rate": 2e-5} for task in ("rte", "sts-b")}}
+
 # Shared settings are under "", settings of a size or a task, which come before them, under its
 # name. google-research/albert classifier_utils.py, race_utils.py, squad_utils.py; fairseq
 # examples/roberta/config/finetuning and README.race.md, and arXiv:1907.11692, table 10, which has
@@ -25,16 +34,16 @@ def _albert(rate: float, batch: int, dropout: float, steps: int, warmup: int,
 # facebookresearch/SpanBERT README.md and code/; alibaba/AliceMind StructBERT/README.md.
 DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "roberta": {
-        "": {"learning_rate": 1e-5, "train_batch_size": 16, "num_train_epochs": 10.0,
-             "warmup_proportion": 0.06, "weight_decay": 0.1, "max_seq_length": 512,
-             "optimizer": "fairseq_adam", "learning_rate_schedule": "roberta",
-             "classifier_dropout": 0.0},
-        **{task: {"train_batch_size": 32} for task in ("mnli", "qnli", "qqp", "sst-2")},
-        **{task: {"learning_rate": 2e-5} for task in ("rte", "sts-b")},
+        **_FAIRSEQ,
         "race": {"num_train_epochs": 5.0, "weight_decay": 0.01, "warmup_proportion": 0.0,
                  "learning_rate_schedule": "constant"},
         **{task: {"learning_rate": 1.5e-5, "train_batch_size": 48, "num_train_epochs": 2.0,
                   "weight_decay": 0.01} for task in ("squad", "squad_v2")}},
+    # microsoft/MPNet MPNet/README.glue.md and README.squad.md.
+    "mpnet": {
+        **_FAIRSEQ,
+        "squad_v2": {"learning_rate": 2e-5, "train_batch_size": 48, "num_train_epochs": 4.0,
+                     "weight_decay": 0.01}},
     "spanbert": {
         "": {"learning_rate": 2e-5, "train_batch_size": 32, "do_lower_case": False},
         "rte": {"num_train_epochs": 10.0},

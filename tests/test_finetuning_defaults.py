@@ -43,6 +43,8 @@ def test_rows_name_flags_tasks_and_sizes():
     ("bert", 24, 1024, "mrpc", {}),
     ("roberta", 12, 768, "rte", {"learning_rate": 2e-5, "train_batch_size": 16}),
     ("roberta", 12, 768, "mnli", {"learning_rate": 1e-5, "train_batch_size": 32}),
+    ("mpnet", 12, 768, "sts-b", {"learning_rate": 2e-5, "train_batch_size": 16}),
+    ("mpnet", 12, 768, "squad_v2", {"learning_rate": 2e-5, "train_batch_size": 48}),
     ("albert", 12, 768, "mrpc", {"num_train_steps": 800, "num_warmup_steps": 200}),
     # RACE: arXiv:1909.11942, table 14; fairseq examples/roberta/README.race.md.
     ("albert", 12, 768, "race", {

@@ -134,6 +134,16 @@ TABLES: dict[str, list[Table]] = {
          [(("squad", "squad_v2"), 3e-5, 48, 8_000, 1_000, 512, 0.75)]),
         ("arXiv:1906.08237, table 8: layer l of 24 learns at rate * 0.75^(24 - l); run_squad.py",
          ("layer_decay_top", _STYLE), [(("squad", "squad_v2"), 0, "xlnet")])],
+    "mpnet": [
+        ("microsoft/MPNet README.glue.md", (
+            _RATE, _BATCH, _EPOCHS, _LENGTH, _DECAY, "optimizer", _SCHEDULE),
+         [("", 1e-5, 16, 10.0, 512, 0.1, "fairseq_adam", "roberta")]),
+        ("microsoft/MPNet README.glue.md: 6 percent; fairseq's pooler_dropout 0",
+         (_SHARE, "classifier_dropout"), [("", 0.06, 0.0)]),
+        ("microsoft/MPNet README.glue.md", (_BATCH,), [(("mnli", "qnli", "qqp", "sst-2"), 32)]),
+        ("microsoft/MPNet README.glue.md", (_RATE,), [(("rte", "sts-b"), 2e-5)]),
+        ("microsoft/MPNet README.squad.md: 8 devices with 6 sentences", (
+            _RATE, _BATCH, _EPOCHS, _DECAY), [("squad_v2", 2e-5, 48, 4.0, 0.01)])],
     "modernbert": [
         ("AnswerDotAI/ModernBERT generate_eval_config.py: linear_decay_with_warmup, 0.1dur",
          (_SCHEDULE, _SHARE), [("", "roberta", 0.1)]),
