@@ -293,12 +293,14 @@ RELATIVE_NAMES = re.compile(
     r"(?i)albert|electra|ernie|roberta|distil|mobilebert|mpnet|deberta|camembert|spanbert|structbert|tinybert|xlnet|"
     r"transformer.xl|\bt5|\bgpt|\belmo|mt.?dnn|theseus|universal|fixed.?pattern")
 CHANGES = re.compile(r"(?i)quanti|prun|noise|head_mask|unit_mask|fused|packed|task_|word_order")
-# The files of networks and their sizes that name a relative: tables, the encoder of BERT's near
-# relatives, and where something comes from.
+# The files on the way from text to BERT's loss that name a relative: tables, the encoder of BERT's
+# near relatives, tokenizers of several systems, and where something comes from.
 NAMING = {
     "config/__init__", "config/encoder", "config/flops", "config/quantisation", "config/table",
-    "layers/encoder", "layers/variants", "networks/__init__", "networks/encoder",
-    "networks/first_weights",
+    "data/batches/record_views", "data/masking/__init__", "data/masking/coin",
+    "data/segments/pairing", "layers/encoder", "layers/variants", "networks/__init__",
+    "networks/encoder", "tokenization/__init__", "tokenization/byte_bpe",
+    "tokenization/library_classes", "tokenization/sentencepiece",
 }
 
 
@@ -311,7 +313,8 @@ def test_bert_knows_no_relative_and_is_small():
 
 
 def test_relatives_are_named_in_their_folders_and_in_tables():
-    folders = [f"bert_tf/{name}" for name in ("config", "layers", "networks")]
+    folders = [f"bert_tf/{name}" for name in (
+        "config", "data", "files", "flags", "layers", "networks", "tokenization")]
     assert {str(path.relative_to(ROOT / "bert_tf").with_suffix("")) for path in sources(*folders)
             if RELATIVE_NAMES.search(path.read_text(encoding="utf-8"))} == NAMING
 

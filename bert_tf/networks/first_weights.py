@@ -3,7 +3,7 @@
 A small BERT that begins with small random weights predicts no better than the frequencies of tokens
 for its first thousand steps, until its heads have found out where neighbours are. With these first
 weights they know it. The variables, their shapes and the training are BERT's. Related are mimetic
-initialisation (arXiv:2305.09828) and heads with fixed patterns (arXiv:2002.10260).
+initialisation (arXiv:2305.09828) and heads of fixed positions (arXiv:2002.10260).
 
 These parts make it work, in deep networks too:
 

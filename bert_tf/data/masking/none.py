@@ -4,7 +4,7 @@ from bert_tf.data.masking import base
 
 
 class Masking(base.Masking):
-    """The masking of inputs and targets, and of ERNIE 2.0's other tasks."""
+    """The masking of inputs and targets, and of tasks without masks."""
 
     always_predicts = False
 
