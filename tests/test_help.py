@@ -41,6 +41,12 @@ def test_help_shows_few_flags_in_groups_and_helpfull_all(command):
     assert (f"\n{hidden} more: --helpfull" in help_text("", found)) == bool(hidden)
 
 
+def test_a_classifier_has_few_flags():
+    """Flags of own files, of tuned models and of choices exist where they have a use."""
+    found = line("bert-finetune", task="mrpc", do_train=True, init_checkpoint="bert")
+    assert len(listed(help_text("", found, is_full=True))) <= 70
+
+
 @pytest.mark.parametrize("command", names())
 def test_help_begins_with_a_short_sentence(command):
     line, *rest = program(command).doc.splitlines()

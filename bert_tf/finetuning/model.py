@@ -219,7 +219,7 @@ class ModelFlags(QuantisationFlags):
     init_checkpoint: str = option(
         "", "The initial checkpoint, a folder or file of any format. Without --do_train: the "
         "fine-tuned model (default: the model in --output_dir).")
-    ensemble: list[str] = option(
+    ensemble: list[str] = without("do_train")(
         [], "Folders of fine-tuned models, instead of --init_checkpoint. Their predicted "
         "probabilities or numbers are averaged, scored and written.", rare=True)
     keep_head: bool | None = only("init_checkpoint")(
@@ -270,9 +270,9 @@ class ModelFlags(QuantisationFlags):
         settings.trials()
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
-        if self.ensemble and (self.do_train or self.init_checkpoint or self.keep_head):
+        if self.ensemble and (self.init_checkpoint or self.keep_head):
             raise InputError("--ensemble names models that are fine-tuned already; leave out "
-                             "--do_train, --init_checkpoint and --keep_head.")
+                             "--init_checkpoint and --keep_head.")
 
 
 def check_smoothing(settings: FineTuneSettings, task: Task) -> None:

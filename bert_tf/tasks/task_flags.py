@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, join_path
-from bert_tf.flags import changed, check, check_used, option
+from bert_tf.flags import changed, check, check_used, option, without
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.in_libraries import placed
 from bert_tf.tasks.kinds.table import KINDS
@@ -24,16 +24,13 @@ from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
 COLUMNS = {forms.CONLLU: conllu.DEFAULT_COLUMNS, forms.ANNOTATIONS: annotations.DEFAULT_COLUMNS}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags, to train models with.
 SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
-# Flags that describe own files.
-_OF_OWN = ("text_a_column", "text_b_column", "choice_columns", "label_column", "labels",
-           "labelled_test", "multi_label", "header", "tfds_name", "train_file", "dev_file",
-           "test_file")
 _OF_TABLES = {"text_a_column", "multi_label", "tfds_name"}
 OF_NUMBERS = ("label_scale", "label_mean")
 _OF_KINDS = {**dict.fromkeys(OF_NUMBERS, "regression"),
              **dict.fromkeys(("max_qa_length", "carry_choices"), "multiple_choice")}
 # Values of options that a trained model does not name.
 _KEPT = {"label_scale": 1.0, "label_mean": 0.0, "carry_choices": False, "long_text": TRUNCATE}
+_of_own = without("task")       # describes own files
 _ABSENT: typing.Any = None     # of a flag that a kind does not have
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
@@ -57,42 +54,42 @@ class FileFlags:
     """Task, and its files."""
 
     task: str = option("", f"One of {', '.join(TASK_NAMES)}, in its official files. Without "
-                           "--task, the flags below, from --task_kind on, describe your own files.",
+                           "--task, further flags describe your own files, from --task_kind on.",
                        alias="task_name")
     data_dir: str = option(
         "", "Folder of the task's files, or a data set, tfds:NAME or hf://datasets/OWNER/NAME; "
         "names of your own files are relative to this folder.")
-    task_kind: str | None = option(
+    task_kind: str | None = _of_own(
         None, "What is predicted for an example of your own files. Default: multiple_choice with "
         "--choice_columns, tagging for files without columns, such as .txt, .conllu and .ann, else "
         "classification.",
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
-    train_file: str = option(
+    train_file: str = _of_own(
         "", "File to train on: .tsv, .csv, .jsonl or .json. For tagging: one word per line, and a "
         "blank line between sentences; .conllu; or JSON or .ann of an annotation tool.")
-    dev_file: str = option("", "Labelled file to score on; its score chooses the best trial.")
-    test_file: str = option("", "File to predict.")
-    labelled_test: bool = option(False, "The test file also has the label column.", rare=True)
-    text_a_column: str = option(
+    dev_file: str = _of_own("", "Labelled file to score on; its score chooses the best trial.")
+    test_file: str = _of_own("", "File to predict.")
+    labelled_test: bool = _of_own(False, "The test file also has the label column.", rare=True)
+    text_a_column: str = _of_own(
         "", "Column of the text, by name or number from 0. For tagging: column of the words "
         "(default: 0).")
-    text_b_column: str = option(
+    text_b_column: str = _of_own(
         "", "Column of a second text; in multiple choice, the beginning that all choices share.")
-    label_column: str = option(
+    label_column: str = _of_own(
         "", "Column of the label; -1 is the last one, the default for tagging. With --multi_label "
         "also several, a 0 or 1 in each. In .conllu: upos (default), feats, feats.NAME for one "
         "feature, or another column. In JSON for tagging: the key of the spans or the tags; "
         "default: the one that the tool writes.")
-    labels: list[str] = option(
+    labels: list[str] = _of_own(
         [], "All labels; default: the labels of the training file. Names of flags, 0 or 1, in "
         "their order.", rare=True)
     train_fraction: float = option(
         1.0, "Train on this share of the training file, drawn with --train_fraction_seed; a "
         "smaller share is a subset of a larger one.", rare=True, above=0, most=1)
     train_fraction_seed: int = option(0, "Seed of --train_fraction.", rare=True, least=0)
-    header: bool = option(
+    header: bool = _of_own(
         True, "The first line of a .tsv or .csv file names the columns.", rare=True)
-    tfds_name: str = option(
+    tfds_name: str = _of_own(
         "", "A data set of tensorflow_datasets. --train_file, --dev_file and --test_file then name "
         "its splits (default: train, validation and test).", rare=True)
     skip_malformed_lines: bool = option(
@@ -139,14 +136,8 @@ class FileFlags:
 
     def _named(self):
         """The task of --task; InputError if a flag describes own files."""
-        task, defaults = find_task(self.task), type(self)()
-        own = [name for name in _OF_OWN if getattr(self, name) != getattr(defaults, name)]
-        if self.task_kind not in (None, task.kind.name):
-            own.append("task_kind")
-        if own:
-            raise InputError(f"--task={self.task} reads its official files; leave out either "
-                             f"--task or --{own[0]}.")
-        return task
+        check(self)
+        return find_task(self.task)
 
     def _in_scheme(self, task):
         """The task with its labels, if they are known, in --tag_scheme."""
@@ -225,7 +216,7 @@ class LengthFlags(FileFlags):
 class TextTaskFlags(LengthFlags):
     """Labels and numbers of texts."""
 
-    multi_label: bool = option(
+    multi_label: bool = _of_own(
         False, "An example may have several labels or none: a list, names between commas, "
         "semicolons or bars, or a 0 or 1 for each label, in one column or in several.", rare=True)
     label_scale: float | None = option(
@@ -245,7 +236,7 @@ class TextTaskFlags(LengthFlags):
 class ChoiceTaskFlags(LengthFlags):
     """Choices."""
 
-    choice_columns: list[str] = option(
+    choice_columns: list[str] = _of_own(
         [], "Columns of the choices in multiple choice, such as ending*.")
     max_qa_length: int | None = option(
         None, "In multiple choice, keep the last tokens of each choice, at most this many, and "

@@ -94,8 +94,8 @@ class DeviceSettings:
         True, "Give the same bits in each run, stopped and resumed or not, at the cost of a little "
         "speed.", rare=True)
     use_tpu: bool = option(False, "The original's flag for --distribution_strategy=tpu.", rare=True)
-    tpu_zone: str = option("", "Google Cloud zone of the TPU.", rare=True)
-    gcp_project: str = option("", "Google Cloud project of the TPU.", rare=True)
+    tpu_zone: str = only("tpu")("", "Google Cloud zone of the TPU.")
+    gcp_project: str = only("tpu")("", "Google Cloud project of the TPU.")
     master: str = option(
         "", "Accepted for old command lines of TensorFlow 1; has no effect.", rare=True)
     num_tpu_cores: int = option(
@@ -421,8 +421,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         "the training.", least=0, rare=True)
     iterations_per_loop: int = option(
         50, "Steps between reports, run in one call.", least=1, rare=True)
-    keep_checkpoint_max: int = option(
-        1, "Checkpoints to keep while a run is not finished.", least=1, rare=True)
+    keep_checkpoint_max = 1     # while a run is not finished
 
     def __post_init__(self):
         super().__post_init__()

@@ -253,8 +253,8 @@ def test_documents_stay_whole(prepare, folder):
 @pytest.mark.parametrize("flags, message", [
     ({"task": "cloa"}, "no task 'cloa'"),
     ({"task": ""}, "--task must be given"),
-    ({"label_column": "x"}, "leave out either --task or --label_column"),
-    *(({name: value}, f"leave out either --task or --{name}") for name, value in {
+    ({"label_column": "x"}, "there is no --label_column with --task"),
+    *(({name: value}, f"there is no --{name} with --task") for name, value in {
         "labels": ["a", "b"], "text_b_column": "x", "choice_columns": ["x"], "labelled_test": True,
         "header": False, "multi_label": True, "task_kind": "regression"}.items()),
     ({"max_qa_length": 5}, "--max_qa_length is for multiple choice"),

@@ -489,7 +489,7 @@ def refusal(flags, *parts):
     ({"keep_head": True}, ["--keep_head", "--init_checkpoint"]),
     ({"gradient_accumulation_steps": 3}, ["--train_batch_size", "(3)"]),
     ({"task_kind": "tagging"}, ["train.csv", "tagger"]),
-    ({"task": "mrpc"}, ["--task=mrpc", "--text_a_column"]),
+    ({"task": "mrpc"}, ["there is no --train_file with --task"]),
     ({"output_dir": "vocab.txt"}, ["--output_dir", "vocab.txt"]),
     ({"records_dir": "vocab.txt"}, ["--records_dir", "vocab.txt"]),
     ({"distribution_strategy": "multi_worker"}, ["TF_CONFIG"]),
