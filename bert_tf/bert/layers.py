@@ -171,17 +171,21 @@ class SelfAttention(FromConfig, keras.layers.Layer):
             [B, S, N * D], and a dict of [B, N, S, S]: `attention_probs`, before dropout, the
             softmax of `attention_scores`, float32.
         """
-        batch, length = ops.shape(x)[:2]
-        heads, size = self.num_heads, self.config.head_size
+        return self.look(x, x, bias, dropout_seed)
 
+    def look(self, x: Tensor, seen: Tensor, bias: Tensor | None, dropout_seed: Tensor | None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """As `call`, for tokens [B, Q, H] that look at the tokens `seen` [B, S, H]: [B, Q, N * D].
+        """
         def split(y):  # [B, S, N * D] -> [B, S, N, D]
-            return ops.reshape(y, (batch, length, heads, size))
+            return ops.reshape(y, (*ops.shape(y)[:2], self.num_heads, size))
 
+        size = self.config.head_size
         query, key, value = (
-            split(y) for y in (self.query(x) * size**-0.5, self.key(x), self.value(x)))
+            split(y) for y in (self.query(x) * size**-0.5, self.key(seen), self.value(seen)))
         context, maps = (variant("attention", self.config) or attend)(
             query, key, value, bias, self.config.attention_probs_dropout_prob, dropout_seed)
-        return ops.reshape(context, (batch, length, heads * size)), maps
+        return ops.reshape(context, (*ops.shape(x)[:2], self.num_heads * size)), maps
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, rate: float,

@@ -88,6 +88,10 @@ class BertEncoder(Bert):
         causal = causal_bias(ops.shape(inputs["input_ids"])[1])         # [1, 1, S, S]
         return causal if bias is None else bias + causal
 
+    @property
+    def pools_first(self) -> bool:      # type: ignore[override]
+        return not self.config.is_causal
+
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
         if self.config.is_causal:
             is_of_texts = input_mask is not None and len(input_mask.shape) == 2

@@ -50,6 +50,7 @@ class Objective(FromConfig, keras.layers.Layer):
             the network's outputs.
         sequences: names of the features, integer [B, S], that its logits depend on too, and that
             some networks do not read.
+        reads_tokens: whether it reads more outputs of the network than `pooled_output`.
         positional: names of its answers per position, [B, S, ...].
         measures: names of the results of `measure` that are (sum, count).
         tallies: names of its other results, float32 arrays that add up over batches and devices.
@@ -71,6 +72,7 @@ class Objective(FromConfig, keras.layers.Layer):
     reads: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     sequences: tuple[str, ...] = ()
+    reads_tokens: bool = True
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
     tallies: tuple[str, ...] = ()
@@ -203,6 +205,10 @@ class LinearHead(Objective):
         self.reader: Any = reader
         self.classifier = self.dense(units, initializer=config.head_initializer)
         self.build()
+
+    @property
+    def reads_tokens(self) -> bool:     # type: ignore[override]
+        return self.source != "pooled_output" or self.reader is not None
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:

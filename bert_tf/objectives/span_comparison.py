@@ -29,6 +29,7 @@ class SpanComparison(LabelHead):
     inputs = ("span_starts", "span_ends")
     reads = ("label_ids", *inputs)
     config_keys = ("reads_cls",)
+    reads_tokens = True
 
     def __init__(self, config: Sizes, num_labels: int, reads_cls: bool = False, **kwargs: Any):
         self.reads_cls = reads_cls

@@ -53,6 +53,36 @@ def split(batch, at):
             for part in (slice(None, at), slice(at, None))]
 
 
+FORMS_OF_ROWS = [
+    {}, {"num_hidden_groups": 1}, {"model_type": "distilbert", "pooler_type": "first_token_relu"},
+    {"pruned_heads": {1: [0]}, "intermediate_sizes": [64, 5]},
+    {"pruned_heads": {1: range(2)}}, {"directionality": "left_to_right"}]
+
+
+@pytest.mark.parametrize("head, form", [
+    *[(lambda config: Classification(config, 3), form) for form in FORMS_OF_ROWS],
+    (lambda config: Regression(config), {}), (lambda config: Classification(
+        config, 3, bilstm_size=2), {}), (lambda config: Tagging(config, 3), {})])
+def test_a_last_layer_that_computes_only_what_is_read_changes_nothing(head, form):
+    """Logits and gradients are those of a network that computes all tokens."""
+    config = EncoderConfig(**{**CONFIG.to_dict(), **form})
+    keras.utils.set_random_seed(3)
+    learner, batch = Learner(BertEncoder(config), [head(config)]), make_batch()
+    results, lacks = [], []
+    for options in ({}, learner.network_options):
+        with tf.GradientTape() as tape:
+            outputs = learner.run_network(batch, options=options)
+            logits, = learner.read_outputs(outputs, batch, [None]).values()
+            loss = tf.reduce_sum(tf.sin(logits))
+        gradients = tape.gradient(loss, learner.trainable_variables)
+        results.append([logits, *(tf.convert_to_tensor(g) for g in gradients if g is not None)])
+        lacks.append("sequence_output" not in outputs)
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    reads_all = config.is_causal or learner.objectives[0].reads_tokens
+    assert lacks == [False, not reads_all and len(form.get("pruned_heads", {}).get(1, ())) < 2]
+
+
 def test_measures_of_parts_add_up_to_those_of_the_whole():
     learner, batch = make_learner(), make_batch()
     whole = learner.measure(batch)

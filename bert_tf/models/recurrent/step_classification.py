@@ -37,6 +37,10 @@ class StepClassification(LabelHead):
         self._hidden_size, self.label_gain = hidden_size, label_gain
         super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
 
+    @property
+    def reads_tokens(self) -> bool:     # type: ignore[override]
+        return self.label_gain
+
     def build(self, input_shape: Any = None) -> None:
         width, glorot = self._hidden_size, keras.initializers.GlorotUniform
         self.hidden = self.dense(width, "hidden", "relu", glorot()) if width else None

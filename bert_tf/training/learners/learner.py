@@ -158,6 +158,9 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
     @property
     def network_options(self) -> dict[str, Any]:
         """Further arguments of the network's call."""
+        if getattr(self.encoder, "pools_first", False) and not any(
+                objective.reads_tokens for objective in self.objectives):
+            return {"pooled_only": True}
         return {}
 
     def read_outputs(self, outputs: Any, batch: Batch, seeds: Sequence) -> dict[str, Tensor]:
