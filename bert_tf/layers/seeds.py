@@ -102,6 +102,14 @@ def uniform(shape: Sequence, seed: Tensor) -> Tensor:
     return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
 
 
+def at_least(rate: float, shape: Sequence, seed: Tensor) -> Tensor:
+    """Returns whether numbers of `uniform` are at least `rate`, bool of `shape`."""
+    if keras.config.backend() == "tensorflow":
+        from bert_tf.layers import short_draws
+        return short_draws.at_least(rate, shape, seed)
+    return uniform(shape, seed) >= rate
+
+
 def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype: Any
                         ) -> tuple[Tensor, Tensor]:
     """Softmax(scores) over the last axis, and the same after `dropout`, both in `dtype`.
@@ -122,7 +130,7 @@ def lean_softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor, dtype: A
     @ops.custom_gradient
     def function(scores, seed):
         probs = ops.cast(ops.softmax(scores), dtype)
-        signed = ops.where(uniform(ops.shape(scores), seed) >= rate, probs, -probs)
+        signed = ops.where(at_least(rate, ops.shape(scores), seed), probs, -probs)
 
         def gradient(*args, upstream=None):
             upstream = ops.where(signed > 0, (args[0] if upstream is None else upstream) * scale, 0)
@@ -150,5 +158,5 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = No
     if shared is not None:
         shape[shared] = 1
     # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
-    stays = uniform(shape, seed) >= rate
+    stays = at_least(rate, shape, seed)
     return x * (ops.cast(stays, x.dtype) * (1 / (1 - rate)))

@@ -10,6 +10,7 @@ from scipy import stats
 
 from bert_tf.bert.layers import rematerialized
 from bert_tf.layers.seeds import (
+    at_least,
     dropout,
     lean_softmax_and_dropout,
     softmax_and_dropout,
@@ -22,6 +23,16 @@ ONES = np.ones((200, 500), "float32")
 
 def mask(seed, rate=0.5):
     return np.array(dropout(ONES, rate, ops.convert_to_tensor(seed, "int32"))) > 0
+
+
+def test_what_is_kept_is_uniform_and_unrelated():
+    """At any rate, in neighbours and in shapes with an odd number of elements."""
+    seed = ops.convert_to_tensor([3, 5], "int32")
+    for rate in (0.001, 0.1, 0.25, 0.9):
+        kept = np.array(at_least(rate, (333, 501), seed)).ravel()
+        assert np.mean(~kept) == pytest.approx(rate, abs=4 * np.sqrt(rate / kept.size))
+        related = [np.corrcoef(kept[:-lag], kept[lag:])[0, 1] for lag in (1, 2, 3, 4, 8, 501)]
+        assert np.max(np.abs(related)) * np.sqrt(kept.size) < 4
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
