@@ -1,0 +1,139 @@
+"""Today's encoders, as released, learn the tasks of GLUE, SNLI, CoNLL-2003 and SQuAD by heart."""
+
+import io
+import json
+import shutil
+
+import pytest
+import sentencepiece
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+import bert_tf
+from bert_tf import checkpoints, networks
+from bert_tf.config import CONFIGS
+from tests.run_scripts.test_run_squad import KEYS, VOCABULARY, squad_json
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 64, "max_position_embeddings": 64, "hidden_dropout_prob": 0.0,
+         "attention_probs_dropout_prob": 0.0}
+WORDS = VOCABULARY[5:]
+
+
+def trained(path, **special):
+    """Writes a model of SentencePiece with the words."""
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([" ".join(WORDS)] * 20), model_writer=file, vocab_size=200,
+        hard_vocab_limit=False, minloglevel=2, **special)
+    path.write_bytes(file.getvalue())
+
+
+def wordpiece(folder, special):
+    peer = tokenizers.Tokenizer(models.WordPiece(
+        {token: index for index, token in enumerate([*special, *WORDS])}, unk_token=special[3]))
+    peer.normalizer, peer.pre_tokenizer = (
+        normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer())
+    peer.decoder = decoders.WordPiece()
+    peer.add_special_tokens(special)
+    peer.post_processor = processors.TemplateProcessing(
+        "<s> $A </s>", "<s> $A </s> </s> $B </s>", [("<s>", 0), ("</s>", 2)])
+    peer.save(str(folder / "tokenizer.json"))
+
+
+def byte_bpe(folder):
+    """A tokenizer of ModernBERT's form."""
+    special = ["[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]"]
+    letters = [*special, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    peer = tokenizers.Tokenizer(models.BPE(
+        {letter: index for index, letter in enumerate(letters)}, []))
+    peer.add_special_tokens(special)
+    peer.normalizer = normalizers.NFC()
+    peer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    peer.decoder = decoders.ByteLevel()
+    peer.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 0), ("[SEP]", 1)])
+    peer.save(str(folder / "tokenizer.json"))
+
+
+def write_tokenizer(folder, kind):
+    if kind == "modernbert":
+        byte_bpe(folder)
+    elif kind == "deberta-v2":
+        trained(folder / "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]",
+                bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
+    elif kind == "mpnet":
+        wordpiece(folder, ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])
+    else:
+        trained(folder / "sentencepiece.bpe.model")
+
+
+@pytest.fixture(name="data", scope="module")
+def fixture_data(tmp_path_factory):
+    """Official files with four examples each: what follows the first word decides the label."""
+    folder = tmp_path_factory.mktemp("data")
+    texts = [f"f{number} f{number} f{number + 4}" for number in range(4)]
+
+    def write(name, header, row):
+        lines = [header, *(row(number, text) for number, text in enumerate(texts))]
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+    for split in ("train", "dev"):
+        write(f"MRPC/{split}.tsv", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
+              lambda number, text: f"{number % 2}\t1\t2\t{text}\tk1 is")
+        write(f"STS-B/{split}.tsv", "\t".join([
+            "index", "genre", "filename", "year", "old_index", "source1", "source2", "sentence1",
+            "sentence2", "score"]), lambda number, text: "\t".join(
+                [str(number), *[""] * 6, text, "k1", str(number)]))
+        write(f"SNLI/snli_1.0_{split}.txt", "\t".join([
+            "gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse",
+            "sentence2_parse", "sentence1", "sentence2", "captionID", "pairID", "label1", "label2",
+            "label3", "label4", "label5"]), lambda number, text: "\t".join([
+                ("neutral", "entailment", "contradiction")[number % 3], *[""] * 4, text, "k1",
+                *[""] * 7]))
+    for name in ("train", "testa", "testb"):
+        write(f"CoNLL/eng.{name}", "-DOCSTART- -X- O O\n", lambda number, text: (
+            f"f{number} X X {'I-PER' if number % 2 else 'O'}\nk1 X X I-LOC\n"))
+    squad = squad_json(1)
+    (folder / "squad.json").write_text(json.dumps(
+        {**squad, "data": [{"title": "", "paragraphs": squad["data"][0]["paragraphs"][:4]}]}))
+    assert len(KEYS) >= 4
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "deberta-v2", "xlm-roberta", "camembert",
+                                  "mpnet"])
+def test_every_task_is_learned_by_heart(kind, data, tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    write_tokenizer(model, kind)
+    (model / "config.json").write_text(json.dumps({"model_type": kind}))
+    vocabulary = bert_tf.open_tokenizer(str(model)).vocabulary
+    values = {"vocab_size": vocabulary.size, "model_type": kind, **SIZES}
+    fields = CONFIGS[kind].__dataclass_fields__
+    config = CONFIGS[kind](**{name: values[name] for name in values.keys() & fields.keys()})
+    networks.build(config).save(tmp_path / "model.keras")
+    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    for file in (tmp_path / "hf").iterdir():
+        shutil.copy(file, model)
+    common = {"num_workers": 1, "train_batch_size": 4, "num_train_steps": 45,
+              "learning_rate": 7e-3, "max_seq_length": 64, "warmup_proportion": 0.0}
+    for task, folder, score, least in (
+            ("mrpc", "MRPC", "dev/accuracy", 1), ("sts-b", "STS-B", "dev/pearson", 0.9),
+            ("snli", "SNLI", "dev/accuracy", 0.75), ("conll2003", "CoNLL", "dev/entity_f1", 0.9),
+            ("squad", "", "squad/f1", 60)):
+        given = {"data_dir": str(data / folder)}
+        if task == "squad":
+            given = {"train_file": str(data / "squad.json"), "predict_file": str(
+                data / "squad.json"), "max_query_length": 16, "doc_stride": 16}
+        scores = bert_tf.finetune(task, model, tmp_path / task, **given, **common)
+        assert scores[score] >= least, (task, scores)
+    checkpoints.convert(tmp_path / "mrpc", tmp_path / "out", "huggingface")
+    pairs = [("f1 f1 f5", "k1 is"), ("f2 f2 f6", "k1 is")]
+    for path in (tmp_path / "mrpc", tmp_path / "out"):
+        answers = bert_tf.Predictor(path)(pairs)
+        assert [max(answer["probabilities"], key=answer["probabilities"].get)
+                for answer in answers] == [answer["label"] for answer in answers]
+        assert [answer["label"] in ("1", "equivalent") for answer in answers] == [True, False]
