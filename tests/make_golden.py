@@ -57,8 +57,7 @@ def huggingface(name, sizes):
     import transformers
 
     rng = np.random.default_rng(len(name))
-    config = transformers.BertConfig(
-        **dict(zip(SIZES, sizes)), attn_implementation="eager")
+    config = transformers.BertConfig(**dict(zip(SIZES, sizes)), attn_implementation="eager")
     model = transformers.BertForPreTraining(config).eval()
     with torch.no_grad():
         for key, parameter in model.named_parameters():

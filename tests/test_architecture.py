@@ -284,8 +284,7 @@ def reached(start):
 
 def test_the_encoder_needs_few_files():
     """BERT's network does not reach the sizes and layers of other networks."""
-    found = {re.sub("/files/.*", "/files", name) for name in reached(
-        "bert_tf/bert/network.py")}
+    found = {re.sub("/files/.*", "/files", name) for name in reached("bert_tf/bert/network.py")}
     assert "bert_tf/bert/layers.py" in found and len(found) <= 15, sorted(found)
 
 

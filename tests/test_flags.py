@@ -260,8 +260,7 @@ def test_help(run, flag):
 
 
 def test_defaults_of_another_flag_are_printed_and_shown_by_help(run):
-    assert run("--kind=y") == (
-        0, "defaults from kind y: --number=8\n8 y\n", "")
+    assert run("--kind=y") == (0, "defaults from kind y: --number=8\n8 y\n", "")
     assert run("--kind=y", "--number=2") == (0, "2 y\n", "")
     assert "--number=int   (default: 8, from kind y)" in run("--kind=y", "--help")[1]
     assert "--number=int   (required)" in run("--help")[1]

@@ -188,5 +188,4 @@ def test_several_tasks_are_learned_as_by_mt_dnn():
     """arXiv:1901.11504, section 4.2: Adamax, 5e-5, a batch size of 32, at most 5 epochs, 512."""
     assert dataclasses.asdict(mixture.DEFAULTS) == {
         _LENGTH: 512, _BATCH: 32, _RATE: 5e-5, _EPOCHS: 5.0}
-    assert MTDNN_DEFAULTS == {
-        "optimizer": "adamax", _RATE: 5e-5, _EPOCHS: 5.0, _BATCH: 32}
+    assert MTDNN_DEFAULTS == {"optimizer": "adamax", _RATE: 5e-5, _EPOCHS: 5.0, _BATCH: 32}

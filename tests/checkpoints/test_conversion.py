@@ -148,8 +148,7 @@ def test_training_checkpoints(target, tmp_path):
     trainer.learner.encoder.config.to_json_file(tmp_path / "bert_config.json")
     account = convert(tmp_path, tmp_path / "out", target)
     assert "optimizer and counters, which only a resumed run needs" in account.ignored.values()
-    wanted = {name: variable.numpy() for name, variable in
-              variables(trainer.learner).items()}
+    wanted = {name: variable.numpy() for name, variable in variables(trainer.learner).items()}
     assert_same(values(tmp_path / "out"),
                 encoder_only(wanted) if target == "keras_hub" else wanted)
     file = next(tmp_path.glob("checkpoint-*"))

@@ -162,8 +162,7 @@ def test_an_unused_table_of_tasks_is_ignored(tmp_path):
     (tmp_path / "ernie_config.json").write_text(json.dumps(values))
     weights = loading.read(tmp_path)
     assert not weights.config.use_task_id
-    assert weights.ignored == {
-        "task_embedding": "a table of tasks that use_task_id leaves unused"}
+    assert weights.ignored == {"task_embedding": "a table of tasks that use_task_id leaves unused"}
     # A network of tasks begins with the weights of one that knew none.
     account = checkpoints.weights.assign(network, weights)
     assert account.missing == ["embeddings/task_type_embeddings"]

@@ -58,8 +58,7 @@ def save(folder, quantisation, vocabulary=WORDS, make=tiny.config, seed=1, **siz
     config = make(vocab_size=len(vocabulary), quantisation=quantisation, initializer_range=0.3,
                   **sizes)
     learner = Learner(networks.build(config), [Classification(config, 2)])
-    rows = {"input_ids": tf.random.stateless_uniform([4, 9], [1, 2], 0, len(vocabulary),
-                                                     tf.int32)}
+    rows = {"input_ids": tf.random.stateless_uniform([4, 9], [1, 2], 0, len(vocabulary), tf.int32)}
     learner(rows, training=True)
     learner.save(folder / "model.keras")
     WordpieceTokenizer(Vocabulary(vocabulary)).save(folder)
@@ -99,8 +98,7 @@ def mobilebert(**sizes):
         classifier_activation=False, hidden_dropout_prob=0, **sizes)
 
 
-@pytest.mark.parametrize("how, floats_too", [
-    ({}, 0), (QUANTISATIONS["mobilebert"], 2)])
+@pytest.mark.parametrize("how, floats_too", [({}, 0), (QUANTISATIONS["mobilebert"], 2)])
 def test_mobilebert_is_written_as_integers(eagerly, tmp_path, how, floats_too):
     floats, integers = tmp_path / "floats", tmp_path / "integers"
     floats.mkdir()

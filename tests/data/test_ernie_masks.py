@@ -190,8 +190,7 @@ def test_shares_are_those_of_coins(way, request):
     # A unit has two tokens on average, which are predicted together.
     spread = 3 * np.sqrt(0.15 * 0.85 * 3 / tokens)
     assert abs(used.sum() / tokens - 0.15) < spread
-    for share, rate in ((0.8, (now == VOCABULARY.mask_id).mean()),
-                        (0.1, (now == was).mean())):
+    for share, rate in ((0.8, (now == VOCABULARY.mask_id).mean()), (0.1, (now == was).mean())):
         assert abs(share - rate) < 3 * np.sqrt(share * (1 - share) / len(now)) + 1e-3
     assert now.min() > 0        # never padding
     others = now[(now != was) & (now != VOCABULARY.mask_id)]

@@ -370,8 +370,7 @@ def write_columns(path, **columns):
 
 def test_a_set_holds_the_features_of_its_records(tmp_path):
     ids = np.arange(1, 6)[:, None] + np.zeros(LENGTH, int)
-    path = write_columns(tmp_path / "a", input_ids=ids, input_mask=ids * 0 + 1,
-                         unknown=ids)
+    path = write_columns(tmp_path / "a", input_ids=ids, input_mask=ids * 0 + 1, unknown=ids)
     records = open_records(path).check("f", LENGTH, 99, VOCAB)
     assert [feature.name for feature in records.format.features] == ["input_ids", "input_mask"]
     assert records.identity() == {"counts": [5], "max_seq_length": LENGTH, "checksum": None}

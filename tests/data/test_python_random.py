@@ -60,8 +60,7 @@ def test_every_draw_in_mixed_order(longest, monkeypatch):
     for seed in range(12 if longest < 500 else 4):      # a block holds three of the longest
         pair, choose = Pair(seed), random.Random(f"{seed} {longest}")
         for _ in range(250):
-            draw = choose.choice(
-                [pair.random, pair.below, pair.heads, pair.shuffle, pair.throws])
+            draw = choose.choice([pair.random, pair.below, pair.heads, pair.shuffle, pair.throws])
             draw(choose.choice([1, 2, 3, longest, choose.randint(1, 70000)])
                  if draw == pair.below else choose.randint(1, 90))
             pair.skip_shuffle(choose.randint(1, longest), longest)

@@ -207,8 +207,7 @@ def test_sentence_pairs(documents, tokenizer):
 def test_refusals(flags, said):
     job = options(**flags)
     with pytest.raises(InputError, match=said):
-        masking.find(job.resolve().corruption).check_slots(
-            job.max_predictions_per_seq, 128, 0.15)
+        masking.find(job.resolve().corruption).check_slots(job.max_predictions_per_seq, 128, 0.15)
 
 
 SIZE, VOCAB, MASK = 64, 300, 7

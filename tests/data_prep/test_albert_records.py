@@ -131,8 +131,7 @@ def test_wordpiece(prepare, random_text, seed, monkeypatch):
         return [TOKENS[index]
                 for index in reference_wordpiece.encode(line, vocab, job.do_lower_case)[0]]
 
-    assert read(job.output_file[0]) == expected(
-        job, reference_albert.WordPieces(tokenize, vocab))
+    assert read(job.output_file[0]) == expected(job, reference_albert.WordPieces(tokenize, vocab))
 
 
 def test_the_report_names_the_kind_of_pair(prepare, random_text, capsys):

@@ -88,8 +88,7 @@ def test_damage_is_found():
     targets = np.array([[5, 6, 1, 0], [5, 0, 6, 1]])
     features = {"decoder_target_tokens": targets, "decoder_loss_weights": targets > 0,
                 "decoder_input_tokens": np.pad(targets[:, :-1], ((0, 0), (1, 0)))}
-    form = RecordFormat(
-        known(*features), {"max_target_length": 4}, 6)
+    form = RecordFormat(known(*features), {"max_target_length": 4}, 6)
     problems = verify_records.find_problems(features, form, {})
     assert {text: wrong.tolist() for text, wrong in problems.items() if wrong.any()} == {
         "decoder_input_tokens is not below 6.": [True, True],

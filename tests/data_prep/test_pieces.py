@@ -272,8 +272,7 @@ def test_a_second_job_on_the_same_records_is_refused(prepare, hold, tmp_path, te
         prepare(text)
     other.communicate()
     prepare(text)
-    assert sorted(os.listdir(tmp_path / "out")) == [
-        "r.manifest.json", "r.tfrecord", "r.tokenizer"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["r.manifest.json", "r.tfrecord", "r.tokenizer"]
 
 
 PIECE_BYTES = 10_000

@@ -46,8 +46,7 @@ def described(tmp_path):
     return json.loads((tmp_path / "out/r.manifest.json").read_text())
 
 
-@pytest.mark.parametrize("recipe, masking", [
-    *((name, "") for name in recipes.RECIPES), *MASKINGS])
+@pytest.mark.parametrize("recipe, masking", [*((name, "") for name in recipes.RECIPES), *MASKINGS])
 def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recipe, masking):
     job = prepare(random_text(1), **small(recipe, masking))
     record, found = described(tmp_path), columns(*job.output_file)
@@ -65,8 +64,7 @@ def test_a_record_set_takes_them(prepare, random_text, recipe, masking):
     job = prepare(random_text(1), **small(recipe, masking))
     records = data.RecordSet.open(job.output_file, "input_file")
     assert records.size == len(next(iter(columns(*job.output_file).values())))
-    assert {feature.name for feature in records.format.features} == set(
-        columns(*job.output_file))
+    assert {feature.name for feature in records.format.features} == set(columns(*job.output_file))
 
 
 def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text):

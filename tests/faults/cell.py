@@ -160,8 +160,7 @@ class Cell:
         self.fill()
         disturbed, met = fault.disturb(self, drawing)
         again, differs = self.last or (self.ends(self.start()), self.differs())
-        bad = [end for end in [*disturbed, *again]
-               if end.kind in ("traceback", "hang", "silent")]
+        bad = [end for end in [*disturbed, *again] if end.kind in ("traceback", "hang", "silent")]
         if any(end.kind == "killed" for end in again):
             bad.append(End("killed", "the same command, given again, was killed"))
         outcome = (bad[0].kind if bad else "equal" if not differs else

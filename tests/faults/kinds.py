@@ -101,8 +101,7 @@ def _spoil(damage, find):
 
 def _swap(find, other):
     """Puts another file of the material into the place of one."""
-    return lambda cell, drawing: _spoil(
-        lambda *_: cell.material(other(cell)), find)(cell, drawing)
+    return lambda cell, drawing: _spoil(lambda *_: cell.material(other(cell)), find)(cell, drawing)
 
 
 def _checkpoint(cell):

@@ -52,8 +52,7 @@ def test_heads_of_the_two_lowest_layers_look_at_their_neighbour(sizes, seed):
                 continue
             places = list(range(4, LENGTH - 4))
             mean = found[:, head, places].mean(0)       # [places, S]
-            hit = np.mean([row.argmax() == place + distance
-                           for place, row in zip(places, mean)])
+            hit = np.mean([row.argmax() == place + distance for place, row in zip(places, mean)])
             share = np.mean([row[place + distance] for place, row in zip(places, mean)])
             assert hit == 1 and share > (0.5, 0.1)[min(layer, 1)]
 

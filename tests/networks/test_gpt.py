@@ -132,8 +132,7 @@ def test_forward_losses_gradients_and_steps_are_the_originals(golden):
 def test_dropout_is_that_of_the_table_and_the_softmax_has_positions():
     keras.utils.set_random_seed(1)
     network = GPT(TINY)
-    ids = {"input_ids": np.array([[3, 3, 4, 5]], "int32"),
-           "input_mask": np.ones((1, 4), "int32")}
+    ids = {"input_ids": np.array([[3, 3, 4, 5]], "int32"), "input_mask": np.ones((1, 4), "int32")}
     outputs = network(ids, training=True)
     table = np.array(outputs["output_table"])
     assert table.shape == (17, 8) and (table == 0).any()

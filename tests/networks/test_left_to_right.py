@@ -131,8 +131,7 @@ def test_the_lstm_is_that_of_torch(golden):
     def weight(name, way):
         return golden[f"bilstm/weight/{name}_l0{way}"]
 
-    config = EncoderConfig.from_dict(
-        {**json.loads(str(golden["config"])), "hidden_act": "gelu"})
+    config = EncoderConfig.from_dict({**json.loads(str(golden["config"])), "hidden_act": "gelu"})
     reader = LstmReader(config, "last", 10, 1, name="bilstm")
     reader.build()
     values = []

@@ -85,8 +85,7 @@ def test_steps_are_those_of_the_original(test_data, name):
     variables = learner.trainable_variables
     for variable in variables:
         variable.assign(value_of("initial", variable))
-    rate = WarmupLinearDecay(0.05, 100, 0, "exponential",
-                             power=math.log(0.9) / math.log(0.9999))
+    rate = WarmupLinearDecay(0.05, 100, 0, "exponential", power=math.log(0.9) / math.log(0.9999))
     optimizer = make_optimizer("averaged_adam", rate, clip_norm=0.1)
     optimizer.build(variables)
 

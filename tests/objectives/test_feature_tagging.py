@@ -196,8 +196,7 @@ def test_it_is_trained_alike_on_two_replicas_compiled_and_plain(eagerly, mirrore
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_it_is_saved_and_loaded(dtype, tmp_path):
-    head = make_head("weighted_sum_all", TWO, lstm_layers=2, class_weights=[1, 2, 3],
-                     dtype=dtype)
+    head = make_head("weighted_sum_all", TWO, lstm_layers=2, class_weights=[1, 2, 3], dtype=dtype)
     learner = Learner(BertEncoder(TWO, dtype=dtype), [head])
     freeze(learner.encoder, -1)
     learner.save(tmp_path / "model.keras")

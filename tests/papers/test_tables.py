@@ -542,8 +542,7 @@ def test_models_that_differ_in_fine_tuning_alone_are_pretrained_once(data_dir):
     spread = [rates.cell(rates.rows[0], rates.columns[0], seed).needs[0].folder
               for seed in (1, 2, 3)]
     assert len(set(spread)) == 3
-    shared = declared("masking-rates", data_dir,
-                                             pretraining_seeds=1)
+    shared = declared("masking-rates", data_dir, pretraining_seeds=1)
     assert len({shared.cell(rates.rows[0], rates.columns[0], seed).needs[0].folder
                 for seed in (1, 2, 3)}) == 1
 
@@ -564,8 +563,7 @@ def test_figure_5_begins_with_kept_checkpoints(data_dir):
 
 
 def test_curves_of_first_weights_score_kept_checkpoints(data_dir):
-    table = declared("first-weights", data_dir,
-                                            recipe="electra", points=2)
+    table = declared("first-weights", data_dir, recipe="electra", points=2)
     assert [column.title for column in table.columns] == ["600", "1200"]
     lines = {row: [table.cell(row, column, 1, *table.tasks) for column in table.columns]
              for row in table.rows}
@@ -577,16 +575,14 @@ def test_curves_of_first_weights_score_kept_checkpoints(data_dir):
     assert given["original"].pop("first_weights") == "original"
     assert given["neighbours"].pop("first_weights") == "neighbours"
     assert [given[row]["recipe"] for row in given] == ["electra", "electra"]
-    tuned = declared("first-weights", data_dir,
-                                            tasks=["MRPC"], points=2)
+    tuned = declared("first-weights", data_dir, tasks=["MRPC"], points=2)
     assert [column.title for column in tuned.columns] == ["0", "600", "1200"]
 
 
 @pytest.mark.parametrize("recipe", RECIPES_OF_CURVES)
 def test_first_weights_of_each_recipe(recipe, data_dir):
     """Data preparation can make the records, and the score is a measure of the recipe's terms."""
-    table = declared("first-weights", data_dir,
-                                            recipe=recipe)
+    table = declared("first-weights", data_dir, recipe=recipe)
     cell = table.cell("original", table.columns[0], 1, *table.tasks)
     for need in (need for need in cell.needs if need.name.startswith("records")):
         given = dict(need.flags)
@@ -650,8 +646,7 @@ def test_students_share_a_teachers_answers(data_dir):
     with pytest.raises(InputError, match="'2' is not a size"):
         student_sizes.shape("2")
     with pytest.raises(InputError, match="--sizes: 1x64 and 01x64 both have 0.57 million"):
-        declared("student-sizes", data_dir,
-                                        sizes=["1x64", "2x64", "01x64"])
+        declared("student-sizes", data_dir, sizes=["1x64", "2x64", "01x64"])
 
 
 @pytest.mark.parametrize("name", ["training-steps", "training-flops", "first-weights",

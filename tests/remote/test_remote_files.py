@@ -54,8 +54,7 @@ def test_a_folder_whose_last_file_goes_is_empty(place, monkeypatch):
 
 
 def test_patterns_find_files_that_are_not_hidden(place, tmp_path):
-    for name in (".a.tfrecord.lock", "a.tfrecord", "a.tfrecord.tokenizer/vocab.txt",
-                 ".deep/b"):
+    for name in (".a.tfrecord.lock", "a.tfrecord", "a.tfrecord.tokenizer/vocab.txt", ".deep/b"):
         for folder in (f"{place}/r", str(tmp_path / "r")):
             path = os.path.join(folder, name)
             files.make_folders(os.path.dirname(path))

@@ -300,8 +300,7 @@ def test_a_named_task_and_what_its_model_answers_too(eagerly, data, flags, tmp_p
     out = tmp_path / "out"
     scores = read_json(out / "metrics.json")
     assert (scores["task"], scores["headline"]) == ("mnli", "dev_matched/accuracy")
-    assert set(scores["metrics"]) == {
-        "loss", "dev_matched/accuracy", "dev_mismatched/accuracy"}
+    assert set(scores["metrics"]) == {"loss", "dev_matched/accuracy", "dev_mismatched/accuracy"}
     # The server takes all predictions of the official file alone.
     assert ("no MNLI-m.tsv: the server takes 9,796 predictions of mnli, and "
             f"{data / 'mnli' / 'test_matched.tsv'} has 9 examples") in capsys.readouterr().out
@@ -387,8 +386,7 @@ def test_the_case_is_that_of_hugging_face_but_for_a_run_that_was_begun(
     refusal(command, "task.json has another --do_lower_case (True, now False)")
 
 
-def test_a_head_is_kept_with_its_labels_or_refused(
-        eagerly, data, flags, model, tmp_path, capsys):
+def test_a_head_is_kept_with_its_labels_or_refused(eagerly, data, flags, model, tmp_path, capsys):
     kept = {"init_checkpoint": str(model / "model.keras"), "keep_head": True,
             "bert_config_file": None, "vocab_file": None}
     main(flags(**kept, num_train_steps=1, learning_rate=1e-9, do_eval=True))

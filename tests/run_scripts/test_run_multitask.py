@@ -103,8 +103,7 @@ def same(one, other, most=0.0):
     return all(np.abs(one[name] - other[name]).max() <= most for name in one)
 
 
-def test_tasks_are_learned_together(
-        run, folder, copy_at, tmp_path, monkeypatch, mirrored, capsys):
+def test_tasks_are_learned_together(run, folder, copy_at, tmp_path, monkeypatch, mirrored, capsys):
     copy_at(7, tmp_path / "out", tmp_path / "parts")
     whole = run(do_predict=True)
     found = json.loads((whole / "metrics.json").read_text())
@@ -157,8 +156,7 @@ def check_parts(whole, first):
     exported = export_model.build(job, model)
     batch = {"input_ids": np.array([[2, 5, 3, 6, 3]]), "input_mask": np.ones([1, 5], int),
              "segment_ids": np.array([[0, 0, 0, 1, 1]])}
-    answer = exported.objectives[0].answers(
-        exported(batch)["stochastic_answer"])["probabilities"]
+    answer = exported.objectives[0].answers(exported(batch)["stochastic_answer"])["probabilities"]
     # The second text comes first.
     predicted = bert_tf.Predictor(whole, task="same")(("fine", "good"))["probabilities"]
     assert np.allclose(list(predicted.values()), answer[0], atol=1e-6)

@@ -180,8 +180,7 @@ def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, ca
       "bert_config_file (hidden_dropout_prob 0.1, now 0.0"]),
     # What changes no weight is nobody's business.
     ({"eval_steps": 2, "keep_checkpoint_max": 2, "eval_batch_size": 4}, [])])
-def test_another_recipe_is_reported_and_goes_on(
-        flags, folder, stopped, capsys, changes, phrases):
+def test_another_recipe_is_reported_and_goes_on(flags, folder, stopped, capsys, changes, phrases):
     if "bert_config_file" in changes:
         changes = {**changes, "bert_config_file": str(folder / changes["bert_config_file"])}
     main(flags(do_train=True, stop_at_step=6, **changes))
@@ -204,8 +203,7 @@ def test_another_network_is_refused(flags, stopped, tmp_path, change):
 
 
 def test_other_records_begin_at_the_first_and_that_is_reported(flags, folder, stopped, capsys):
-    main(flags(do_train=True, **LONG, input_file=[str(folder / "long.tfrecord")],
-               stop_at_step=6))
+    main(flags(do_train=True, **LONG, input_file=[str(folder / "long.tfrecord")], stop_at_step=6))
     assert "reading starts at the first" in capsys.readouterr().out
 
 
@@ -510,8 +508,7 @@ def test_a_run_begins_with_the_best_weights_of_one_that_stopped_early(tmp_path):
     tiny.save_checkpoint(folder, trainer, {}, 5)
     for variable in trainer.learner.trainable_variables:
         variable.assign(variable + 1)
-    run = types.SimpleNamespace(
-        step=0, restore=lambda path: resume.restore(path, trainer))
+    run = types.SimpleNamespace(step=0, restore=lambda path: resume.restore(path, trainer))
     for carries, wanted in ((False, best), (True, last)):
         run_pretraining.initialize(run, trainer, run_pretraining.PretrainingFlags(
             do_train=True, init_checkpoint=folder, carry_optimizer=carries, input_file=["-"]))

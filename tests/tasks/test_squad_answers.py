@@ -63,8 +63,7 @@ def test_no_answer_is_scored_where_it_is_learned(layout):
              for name in ("start_logits", "end_logits")}
     for logits, places in zip(found.values(), ("start_positions", "end_positions")):
         np.put_along_axis(logits, learned[places], 20, 1)
-    for one in find_answers(spans, found, tokenizer,
-                            AnswerOptions(version_2_with_negative=True)):
+    for one in find_answers(spans, found, tokenizer, AnswerOptions(version_2_with_negative=True)):
         assert one.null_odds == 40 and one.answer() == ""
 
 
@@ -95,8 +94,7 @@ def test_no_answer_is_allowed_at_all(tmp_path, negative, text, odds):
     spans = case.spans("predict")
     logits = np.zeros([2, len(spans.start), case.span_options.max_seq_length], np.float32)
     logits[:, :, 0] = 1
-    predictions = find_answers(spans, ends(*logits), case.tokenizer,
-                               AnswerOptions(3, 0, negative))
+    predictions = find_answers(spans, ends(*logits), case.tokenizer, AnswerOptions(3, 0, negative))
     assert {(p.text, p.answer(-9), len(p.n_best), p.null_odds) for p in predictions} == {
         (text, text, 1, odds)}
 

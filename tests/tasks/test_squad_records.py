@@ -91,8 +91,7 @@ def test_another_setting_of_the_tokenizer_is_other_work(case, tmp_path):
 
 def test_refusals(case, tmp_path):
     with pytest.raises(InputError, match="max_seq_length"):
-        records(case, tmp_path / "out",
-                options=squad_case.SpanOptions(max_seq_length=20)).make(1)
+        records(case, tmp_path / "out", options=squad_case.SpanOptions(max_seq_length=20)).make(1)
     case.path = str(tmp_path / "absent.json")
     with pytest.raises(InputError, match="absent.json"):
         records(case, tmp_path / "out").make(1)

@@ -113,8 +113,7 @@ def test_a_query_without_a_preferred_candidate_is_wrong():
 
 
 def test_equal_scores_of_all_positions_are_degenerate():
-    predictions = types.SimpleNamespace(
-        _answers={"a": ("x",), "b": ("y",)}, _threshold=0.0)
+    predictions = types.SimpleNamespace(_answers={"a": ("x",), "b": ("y",)}, _threshold=0.0)
     given = [types.SimpleNamespace(answer=lambda threshold, text=text: text) for text in "xy"]
     flat = {name: np.full([2, 8], 0.25, np.float32) for name in ("start_logits", "end_logits")}
     assert SquadPredictions.is_degenerate(predictions, flat, given)

@@ -41,8 +41,7 @@ def _is_ideograph(char):
     code = ord(char)
     unified = 0x4E00 <= code < 0xA000
     extension_a = 0x3400 <= code < 0x4DC0
-    extensions_b_to_e = (0x20000 <= code < 0x2CEB0
-                         and not 0x2A6E0 <= code < 0x2A700)
+    extensions_b_to_e = (0x20000 <= code < 0x2CEB0 and not 0x2A6E0 <= code < 0x2A700)
     compatibility = 0xF900 <= code < 0xFB00 or 0x2F800 <= code < 0x2FA20
     return unified or extension_a or extensions_b_to_e or compatibility
 

@@ -477,8 +477,7 @@ def evaluations(folder):
 @pytest.mark.parametrize("options", [
     {"num_trials": 2, "num_train_steps": 2},
     {"early_stopping": 1, "eval_steps": 1, "num_train_steps": 6, "learning_rate": 0.05}])
-def test_killed_anywhere_it_ends_the_same(
-        eagerly, tune, examples, tmp_path, monkeypatch, options):
+def test_killed_anywhere_it_ends_the_same(eagerly, tune, examples, tmp_path, monkeypatch, options):
     options = {**options, "iterations_per_loop": 1, "save_checkpoints_steps": 1}
     expected = plain(tune("whole", **options).train(examples))
     kept = weights(tmp_path / "whole")
@@ -541,8 +540,7 @@ def test_what_a_kill_at_the_end_of_a_trial_left_is_removed(eagerly, tune, exampl
 def test_a_resumed_trial_adds_its_seconds_up(eagerly, tune, examples, monkeypatch, capsys):
     now, train = [0.0], Run.train
     monkeypatch.setattr("bert_tf.training.train.time.monotonic", lambda: now[0])
-    monkeypatch.setattr(Run, "train", lambda self: (
-        now.__setitem__(0, now[0] + 100), train(self)))
+    monkeypatch.setattr(Run, "train", lambda self: (now.__setitem__(0, now[0] + 100), train(self)))
     steps = {"num_train_steps": 3}
     tune(**steps, stop_at_step=1).train(examples)
     now[0] = 5000.0
@@ -617,10 +615,8 @@ def one_by_one(trainer, examples):
         yield trainer.learner({n: tf.constant(v) for n, v in batch.items()})[objective.name][0]
 
 
-@pytest.mark.parametrize("kind, devices", [
-    ("classification", 1), ("tagging", 1), ("tagging", 2)])
-def test_prediction_is_that_of_each_example_alone(
-        dev, mirrored, tmp_path, kind, devices):
+@pytest.mark.parametrize("kind, devices", [("classification", 1), ("tagging", 1), ("tagging", 2)])
+def test_prediction_is_that_of_each_example_alone(dev, mirrored, tmp_path, kind, devices):
     examples = dev if kind == "classification" else write_records(
         str(tmp_path / "records"), 21, 3, kind)
     head = Tagging if kind == "tagging" else Classification
