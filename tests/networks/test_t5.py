@@ -100,6 +100,9 @@ def test_gradients_are_the_originals_and_the_slopes_of_the_loss(version, load, i
     golden, learner = load(version, "float64")
     batch, named = batch_of(golden), variables(learner)
 
+    tf.config.run_functions_eagerly(False)      # a graph, since the loss is measured very often
+
+    @tf.function
     def measure():
         # There is no dropout, but the term of the softmax's denominators.
         return learner.total_loss(learner.measure(batch, True, tf.constant([1, 2])))
