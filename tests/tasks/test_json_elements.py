@@ -53,21 +53,16 @@ def test_an_element_without_end_is_refused(tmp_path, monkeypatch):
         next(elements)
 
 
-@pytest.mark.parametrize("text", [
+NO_LIST = "file.json is not a JSON object with a list 'data'"
+
+
+@pytest.mark.parametrize("text, message", [*((text, NO_LIST) for text in (
     "", "[]", "{}", '{"data": 1}', '{"data": [1}', '{"data": [1,]}', '{"data": [1 2]}',
     '{"data": [1]', '{"data": [1', '{"data": [1]} x', '{"data": [], "data": []}', "plain text",
-    '{"data" [1]}', '{"other": []}', '{"data": [' + "[" * 100000])
-def test_what_is_not_such_a_file_is_named(tmp_path, text):
-    path = write(tmp_path, text)
-    with pytest.raises(InputError, match="file.json is not a JSON object with a list 'data'"):
+    '{"data" [1]}', '{"other": []}', '{"data": [' + "[" * 100000)),
+    (b'{"data": ["\xe9"]}', "file.json is not UTF-8 text; save it as UTF-8"),
+    (None, "file.json")])
+def test_what_is_not_such_a_file_is_named(tmp_path, text, message):
+    path = tmp_path / "file.json" if text is None else write(tmp_path, text)
+    with pytest.raises(InputError, match=message):
         list(json_elements.read_elements(path, "data"))
-
-
-def test_another_encoding_is_named(tmp_path):
-    with pytest.raises(InputError, match="file.json is not UTF-8 text; save it as UTF-8"):
-        list(json_elements.read_elements(write(tmp_path, b'{"data": ["\xe9"]}'), "data"))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match="absent.json"):
-        list(json_elements.read_elements(tmp_path / "absent.json", "data"))

@@ -1,6 +1,7 @@
 """Tags of whole files: the scheme is one for all sentences of a task, and comments are no words."""
 
 import random
+import re
 
 import pytest
 
@@ -79,10 +80,12 @@ def test_a_scheme_needs_no_b_or_i(tmp_path):
     assert found["dev"] == [(["w"], ["B-LOC"])]
 
 
-def test_tags_in_brackets_are_refused(tmp_path):
-    """Of CoNLL-2012."""
-    with pytest.raises(InputError, match=r"line 1: the tag '\(PER\*' is neither O nor a position"):
-        read(tmp_path, lines(["(PER*", "*)", "*", "(LOC)"]))
+@pytest.mark.parametrize("tags", [["(PER*", "*)", "*", "(LOC)"], ["b-per", "i-per", "o"] * 3])
+def test_tags_in_brackets_and_small_letters_are_refused(tmp_path, tags):
+    """Brackets are of CoNLL-2012."""
+    with pytest.raises(InputError, match=(
+            f"line 1: the tag '{re.escape(tags[0])}' is neither O nor a position")):
+        read(tmp_path, lines(tags))
 
 
 def test_tags_without_a_position_are_told(tmp_path, capsys):
@@ -90,11 +93,6 @@ def test_tags_without_a_position_are_told(tmp_path, capsys):
     found, _ = read(tmp_path, lines(["O", "O", "O", "PER"]))
     assert found["train"] == [(["w"] * 4, ["O", "O", "O", "PER"])]
     assert "the score counts words (tag_accuracy) and not entities" in capsys.readouterr().err
-
-
-def test_small_letters_are_refused(tmp_path):
-    with pytest.raises(InputError, match="line 1: the tag 'b-per' is neither O nor a position"):
-        read(tmp_path, lines(["b-per", "i-per", "o"]) * 3)
 
 
 @pytest.mark.parametrize("tags", [["NN", "O", "VB"], ["I-", "B", "I---------"], ["S-x", "U", "V"],

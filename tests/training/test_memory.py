@@ -7,7 +7,6 @@ import tensorflow as tf
 from keras import ops
 
 from bert_tf.bert.objective import MaskedLM
-from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.training import resume
 from bert_tf.training.learners.learner import Learner
@@ -35,13 +34,6 @@ class Recurrent(BertEncoder):
 
 class InOrder(MaskedLM):
     in_order = True
-
-
-@pytest.fixture(name="records", scope="module")
-def fixture_records(tmp_path_factory):
-    path = tmp_path_factory.mktemp("records") / "a.tfrecord"
-    tiny.write_records(path, 40)
-    return RecordSet.open(str(path), "input_file")
 
 
 def make_trainer(strategy=None, batch_size=BATCH, objective=InOrder, **options):

@@ -47,19 +47,11 @@ def fixture_eagerly():
     tf.config.run_functions_eagerly(False)
 
 
-@pytest.fixture(name="records", scope="module")
-def fixture_records(tmp_path_factory):
-    path = tmp_path_factory.mktemp("records") / "a.tfrecord"
-    tiny.write_records(path, 40)
-    return RecordSet.open(str(path), "input_file")
-
-
 @pytest.fixture(name="trained", scope="module")
 def fixture_trained(records):
     """A trainer after two steps, in float16, so that all of its state has moved."""
     trainer = tiny.trainer(dtype="mixed_float16")
-    trainer.train(iter(trainer.distribute(
-        lambda *_: records.training_batches(3, 0, BATCH, 1))), 2)
+    trainer.train(iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1))), 2)
     trainer.loss_scale.assign(2.0**10)
     return trainer
 
@@ -105,8 +97,7 @@ def test_averages_in_place_of_weights(optimizer, options, records, tmp_path):
                       batch_size=BATCH)
     begun = tiny.save_checkpoint(tmp_path, trained, EXTRA, 5)
     before = tiny.weights(trained)
-    trained.train(iter(trained.distribute(
-        lambda *_: records.training_batches(3, 0, BATCH, 1))), 2)
+    trained.train(iter(trained.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1))), 2)
     path, raw = tiny.save_checkpoint(tmp_path, trained, EXTRA, 5), tiny.weights(trained)
     with trained.averaged():
         wanted = tiny.weights(trained)
@@ -317,8 +308,7 @@ def test_a_checkpoint_of_another_model_is_refused_not_passed_over(records, finis
 
 @pytest.mark.parametrize("steps, said", [
     ((), "No checkpoint was saved yet"), ((2,), "last checkpoint is .*000000002.safetensors")])
-def test_a_run_that_diverges_names_what_is_kept(
-        eagerly, records, finished, tmp_path, steps, said):
+def test_a_run_that_diverges_names_what_is_kept(eagerly, records, finished, tmp_path, steps, said):
     copy(finished, tmp_path, steps)
     spoilt = run(records, tmp_path)
     spoilt.resume()
@@ -391,8 +381,7 @@ def test_records_of_another_seed_begin_at_the_first(tmp_path, capsys):
     for records, taken in ((one, 2 * BATCH), (two, 0)):
         again = run(records, folder)
         assert again.resume() and again._place.taken == taken
-        assert ("the records or their order changed" in capsys.readouterr().out
-                ) == (not taken)
+        assert ("the records or their order changed" in capsys.readouterr().out) == (not taken)
 
 
 def test_further_settings_are_noticed(records, tmp_path, capsys):

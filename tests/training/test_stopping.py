@@ -9,19 +9,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import checksummed
-from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.training import resume
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.train import Run, Stopped
 from tests.training import tiny
-
-
-@pytest.fixture(name="records", scope="module")
-def fixture_records(tmp_path_factory):
-    path = tmp_path_factory.mktemp("records") / "a.tfrecord"
-    tiny.write_records(path, 40)
-    return RecordSet.open(str(path), "input_file")
 
 
 @pytest.fixture(name="run")

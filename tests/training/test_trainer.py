@@ -27,13 +27,6 @@ EXACT = {"dtype": "float64", "epsilon": 1.0}
 BOUND = STEPS * RATE * 2 * tiny.VOCAB * 2.0**-24
 
 
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    path = tmp_path_factory.mktemp("records") / "a.tfrecord"
-    tiny.write_records(path, 40)
-    return RecordSet.open(str(path), "input_file")
-
-
 def run(records, steps=STEPS, strategy=None, rematerializes=False, **options):
     """Trains on the records; returns the trainer and the metrics."""
     trainer = tiny.trainer(strategy, rate=RATE, **options)

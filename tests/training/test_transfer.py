@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config.quantisation import Quantisation
-from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.training import resume
@@ -23,13 +22,6 @@ from tests.training import tiny
 LAYERS, BATCH = 3, 8
 CONFIG = tiny.config(num_hidden_layers=LAYERS, hidden_size=8, num_attention_heads=1,
                      intermediate_size=8)
-
-
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    path = tmp_path_factory.mktemp("records") / "a.tfrecord"
-    tiny.write_records(path, 40)
-    return RecordSet.open(str(path), "input_file")
 
 
 def make_learner(config=CONFIG, seed=1):
@@ -106,8 +98,7 @@ def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(eagerly, layers, 
         variable.assign(variable * 0 + 7)
     resume.restore(path, again)
     again.train(batches(again, records, BATCH), 1)
-    assert all(np.array_equal(value, after[name])
-               for name, value in values(again.learner).items())
+    assert all(np.array_equal(value, after[name]) for name, value in values(again.learner).items())
     with pytest.raises(InputError, match="belongs to another model or optimizer"):
         resume.restore(path, make_trainer(0))
 
@@ -172,13 +163,9 @@ def test_new_layers_are_a_function_of_the_seed():
     (lambda encoder: reinitialize_top(encoder, -1), "--reinit_layers is -1"),
     (lambda encoder: layer_decay_factors(encoder.config, 0.0), "--layer_decay is 0.0"),
     (lambda encoder: layer_decay_factors(encoder.config, 1.1), "--layer_decay is 1.1"),
+    (lambda encoder: freeze(make_learner(tiny.config(quantisation=Quantisation())).encoder, -1),
+     "--frozen_layers is -1, but a head of few bits learns"),
 ])
 def test_impossible_numbers_are_refused(action, message):
     with pytest.raises(InputError, match=message):
         action(make_learner().encoder)
-
-
-def test_a_head_of_few_bits_does_not_learn_alone():
-    how = {"quantisation": Quantisation()}
-    with pytest.raises(InputError, match="--frozen_layers is -1, but a head of few bits learns"):
-        freeze(make_learner(tiny.config(**how)).encoder, -1)
