@@ -135,6 +135,8 @@ class FineTuneRun:
 
     def predict(self, path: str) -> Callable:
         """The function of examples that predicts with the model at `path`."""
+        if masked_heads(self.flags, self.model.config):
+            self.tuning.last.best = None        # whose answers are those of all heads
         trainer = self.tuning.load(path)
         mask(self.flags, trainer.learner.encoder)
         return functools.partial(self.tuning.predict, trainer)

@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf import checkpoints, networks
+from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import DivergedError, InputError, counted
@@ -27,6 +28,31 @@ from bert_tf.training.learners.learner import Learner
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.train import BestWeights, Run, save_model, sole_writer, wait_for_workers
 from bert_tf.training.trainer import Trainer, make_trainer
+
+
+@dataclasses.dataclass
+class Last:
+    """What is in memory of the last trial.
+
+    Attributes:
+        best: its trainer, if it is the best trial, and the whole of it was saved.
+        answers: examples and the result of `batches.predict`, by the trainer's state and what it
+            was asked for.
+    """
+
+    best: Trainer | None = None
+    answers: dict = dataclasses.field(default_factory=dict)
+
+    def predict(self, trainer: Trainer, examples, *asked) -> tuple[dict, dict]:
+        """The result of `batches.predict`, which is computed once for a step of a trainer."""
+        step = int(trainer.step.numpy())
+        key = (trainer, step, id(examples), *asked)
+        if key not in self.answers:     # they keep the examples, so that no others get their id
+            self.answers = {old: value for old, value in self.answers.items()
+                            if old[:2] == key[:2]}
+            self.answers[key] = examples, *batches.predict(trainer, examples, *asked)
+        _, arrays, losses = self.answers[key]
+        return dict(arrays), losses
 
 
 @dataclasses.dataclass
@@ -53,6 +79,7 @@ class FineTuning:
         keep_head: whether to begin with that checkpoint's head, too.
         weights: the `Weights` of that checkpoint if it was opened; they are dropped when loaded.
         change_start: function (Learner) that changes the weights before training.
+        last: what is in memory of the last trial.
     """
 
     settings: FineTuneSettings
@@ -69,6 +96,7 @@ class FineTuning:
     keep_head: bool = False
     weights: "checkpoints.Weights | None" = None
     change_start: Callable[[Learner], None] | None = None
+    last: Last = dataclasses.field(default_factory=Last, init=False)
     _is_checked = False
 
     def check_trial(self, settings: FineTuneSettings) -> None:
@@ -114,6 +142,8 @@ class FineTuning:
 
     def load(self, path: str) -> Trainer:
         """Returns a Trainer with all weights at `path`, the head's too, to evaluate and predict."""
+        if self.last.best and path == os.path.join(self.settings.output_dir, MODEL_FILE):
+            return self.last.best
         keras.backend.clear_session()
         settings = self.settings.resolve(self.defaults, 1)
         trainer = self.make_trainer(settings, trains=False)
@@ -122,7 +152,7 @@ class FineTuning:
         return trainer
 
     def predict(self, trainer: Trainer, examples, measures: bool = True) -> tuple[dict, dict]:
-        return batches.predict(trainer, examples, self.settings.eval_batch_size, measures)
+        return self.last.predict(trainer, examples, self.settings.eval_batch_size, measures)
 
     def measure(self, trainer: Trainer) -> dict:
         """The metrics of a trainer."""
@@ -199,6 +229,7 @@ class FineTuning:
     def _run(self, settings, examples, earlier):
         """Trains one trial; returns its result, None if it stopped at `stop_at_step`."""
         start = time.monotonic()
+        self.last = Last()
         keras.backend.clear_session()
         folder = self._folder(settings, examples)
         trainer = self.make_trainer(settings)
@@ -225,12 +256,9 @@ class FineTuning:
                   "degenerate": bool(metrics.pop("degenerate", 0)), "seconds": run.seconds,
                   "scored_on": self.scored_on, "number": trials.next_number(earlier),
                   **({trials.DIVERGED: True} if bad_step else {})}
-        if is_chief(self.strategy):
-            with trainer.averaged():
-                _keep(self, trainer.learner, folder, result, earlier)
-        wait_for_workers(self.strategy)    # others may still have read the best weights
-        if is_chief(self.strategy):
-            folder.clear()
+        _end(self, trainer, folder, result, earlier)
+        if best:        # which may have restored other weights than those of the last step
+            self.last = Last()
         return result
 
 
@@ -294,11 +322,26 @@ def _give_losses(heads):
         head.loss_weight = head.loss_weight or 1.0
 
 
-def _keep(tuning, learner, folder, result, earlier):
+def _end(tuning, trainer, folder, result, earlier):
+    """Keeps the model and the result of a trial, and clears its folder."""
     headline = tuning.headline
-    if not result.get(trials.DIVERGED) and all(
-            trials.rank_result(result, headline) > trials.rank_result(other, headline)
-            for other in trials.counting(earlier).values()):
+    is_best = not result.get(trials.DIVERGED) and all(
+        trials.rank_result(result, headline) > trials.rank_result(other, headline)
+        for other in trials.counting(earlier).values())
+    if is_chief(tuning.strategy):
+        with trainer.averaged():
+            _keep(tuning, trainer.learner, folder, result, is_best)
+    if is_best and trainer.learner.parts().get("model") is trainer.learner:
+        tuning.last.best = trainer
+    else:
+        tuning.last = Last()
+    wait_for_workers(tuning.strategy)       # others may still have read the best weights
+    if is_chief(tuning.strategy):
+        folder.clear()
+
+
+def _keep(tuning, learner, folder, result, is_best):
+    if is_best:
         model = learner.parts()["model"]
         _give_losses(model.objectives)
         save_model(tuning.settings.output_dir, model)

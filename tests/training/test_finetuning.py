@@ -23,7 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
-from bert_tf.training import trials
+from bert_tf.training import batches, trials
 from bert_tf.training.batches import predict
 from bert_tf.training.distribution import open_strategy
 from bert_tf.training.finetuning import FineTuning
@@ -348,6 +348,24 @@ def test_nothing_but_trials_that_diverge_is_an_error(
     # One that has not ended may be removed.
     with pytest.raises(InputError, match="holds seed1 from .*remove its folder"):
         tune("alone", random_seed=2, num_train_steps=1).check(examples)
+
+
+@pytest.mark.parametrize("values, is_read", [([0.2], False), ([0.2, 0.9], False),
+                                             ([0.9, 0.2], True)])
+def test_the_best_trial_is_read_again_unless_it_was_the_last(
+        eagerly, tune, examples, dev, tmp_path, monkeypatch, values, is_read):
+    """The answers are those of the file; the model that was just trained gives them once."""
+    tuning = tune(num_train_steps=2, num_trials=len(values), evaluate=scripted(
+        [(value, 0) for value in values]))
+    tuning.train(examples)
+    path = str(tmp_path / "out" / "model.keras")
+    counts = []
+    monkeypatch.setattr(batches, "predict",
+                        lambda *args: counts.append(1) or predict(*args))
+    answers = [tuning.predict(tuning.load(path), dev)[0]["logits"] for _ in range(2)]
+    assert len(counts) == 1 + is_read and np.array_equal(*answers)
+    tuning.last.best = None
+    assert np.allclose(tuning.predict(tuning.load(path), dev)[0]["logits"], answers[0], atol=1e-6)
 
 
 def test_without_evaluation_the_first_is_kept(eagerly, tune, examples, tmp_path):
