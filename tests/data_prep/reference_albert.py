@@ -5,9 +5,11 @@ It shares with the account of BERT's script what both originals share, and no co
 
 import random
 import string
+import types
 import unicodedata
 
 import numpy as np
+import reference_pretraining
 from reference_pretraining import pairs
 
 BLANK = "\u2581"
@@ -144,16 +146,10 @@ def mask(tokens, starts, rng, lengths, words, flags):
 
 
 def record(pieces, flags, masked, segments, labels, label, starts):
-    slots = flags.max_predictions_per_seq * (2 if flags.do_permutation else 1)
-    padding = [0] * (flags.max_seq_length - len(masked))
-    unused = [0] * (slots - len(labels))
-    return {
-        "input_ids": [pieces.index(piece) for piece in masked] + padding,
-        "input_mask": [1] * len(masked) + padding,
-        "segment_ids": segments + padding,
-        "token_boundary": [int(start) for start in starts] + padding,
-        "masked_lm_positions": [position for position, _ in labels] + unused,
-        "masked_lm_ids": [pieces.index(piece) for _, piece in labels] + unused,
-        "masked_lm_weights": [1.0] * len(labels) + [0.0] * len(unused),
-        "next_sentence_labels": [int(label)],
-    }
+    size = types.SimpleNamespace(
+        max_seq_length=flags.max_seq_length,
+        max_predictions_per_seq=flags.max_predictions_per_seq * (2 if flags.do_permutation else 1))
+    ids = {piece: pieces.index(piece) for piece in [*masked, *dict(labels).values()]}
+    boundaries = [*map(int, starts), *[0] * (flags.max_seq_length - len(starts))]
+    return {**reference_pretraining.record(ids, size, masked, segments, labels, label),
+            "token_boundary": boundaries}

@@ -171,7 +171,7 @@ def test_answers_are_those_of_run_squad_in_passages_of_any_length(
     model, rng = make_model("answer_span", vocabulary.size), random.Random(4)
     passages = [line for line in LINES if tokenizer.encode(line) and not refused(line)]
     passages += [rng.choice([" ", "\n", "\u202f "]).join(
-        rng.choices(passages, k=rng.randint(2, 40))) for _ in range(40)]
+        rng.choices(passages, k=rng.randint(2, 40))) for _ in range(20)]
     questions = [f"what {'is ' * (row % 30)}{row}?" for row in range(len(passages))]
     outputs = serve(exported(AnswerModel, "answer_span"), question=questions, passage=passages)
     expected, windows = answers_of_run_squad(model, tokenizer, list(zip(questions, passages)),
@@ -179,7 +179,7 @@ def test_answers_are_those_of_run_squad_in_passages_of_any_length(
     # NumPy's strings lose the zero bytes at their end.
     assert [answer.decode() for answer in outputs["answer"]] == [
         answer.rstrip("\0") for answer in expected]
-    assert max(windows) > 9 and sum(windows > 1) > 30 and len(set(expected)) > 30
+    assert max(windows) > 9 and sum(windows > 1) > 15 and len(set(expected)) > 30
     # Alone, a passage has the same answer.
     ask = exported(AnswerModel, "answer_span").functions["serving_default"]
     longest = int(np.argmax(windows))

@@ -24,6 +24,7 @@ from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training import resume
 from run_scripts import finetune
+from tests.finetuning.test_suite import MNLI, write
 from tests.tasks import library_sets
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -31,12 +32,6 @@ pytestmark = pytest.mark.usefixtures("eagerly")
 LABELS = ("unacceptable", "acceptable", "contradiction", "entailment", "neutral")
 WORDS = ("unacceptable acceptable contradiction entailment neutral sentence premise hypothesis "
          "mnli cola rte not_entailment red green blue").split()
-MNLI = ("contradiction", "entailment", "neutral")
-
-
-def write(path, header, rows):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in [*header, *rows]))
 
 
 @pytest.fixture(name="folder", scope="module")

@@ -114,7 +114,7 @@ def test_shares_at_once_in_a_store_that_has_no_locks(prepare, local, s3, tmp_pat
     def make(share):
         with contextlib.suppress(InputError):   # the other one began or ended at this moment
             prepare(s3, runner=RunnerFlags(piece_share=share))
-    for _ in range(3):
+    for _ in range(2):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(make, ("0/2", "1/2")))
         make("0/2")

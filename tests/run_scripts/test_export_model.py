@@ -251,8 +251,7 @@ def test_an_export_in_the_folder_of_a_model_leaves_its_card(fine_tuned, tmp_path
 def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path, capsys):
     folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "yes")),
                         long_text="max")
-    export_model.main(job(tmp_path, init_checkpoint=folder))
-    serve = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures["serving_default"]
+    serve = functions(job(tmp_path, init_checkpoint=folder))["serving_default"]
     text = ["C b c", "a " * 20, "b"]
     found = serve(text=tf.constant(text))
     assert found["windows"].numpy().tolist() == [1, 4, 1]

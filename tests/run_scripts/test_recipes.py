@@ -54,7 +54,7 @@ MIXED = {"recipe": "dual_training", "second_vocab": "vocab.txt"}
 DISTINCT = {(recipe.network, recipe.learner): name
             for name, recipe in reversed(recipes.RECIPES.items())}.values()
 # What goes on after a kill, on two devices: these, and masks that are drawn.
-WHOLE = {*DISTINCT, "bert, dynamic", "bert_wwm, dynamic"}
+WHOLE = {*DISTINCT, "bert, dynamic"}
 # Those whose graph on two devices is made nowhere else: that of BERT's encoder alone is in
 # tests/training/test_trainer.py, and two of them are in a distiller as in dual training.
 COMPILED = {*DISTINCT} - {"bert", "dual_training"}
@@ -363,7 +363,7 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     assert learned == [[names[i]] for i in (0, 3, 1, 2, 4, 5, 6, 3)] + [names]
     for held_out, tasks in ((paths, len(names)), (paths[-1:], 1)):
         shown = pretraining.show(str(tmp_path / "out"), str(folder / "vocab.txt"), paths,
-                                      held_out, "", str(tmp_path / "curves.png"))
+                                 held_out, "", "")
         assert len(shown.scores) == 2 * tasks
         assert shown.scores[-2][0] == "ir relevance" and shown.scores[-1][2] == 1 / 3
     saved = {int(os.path.basename(path)[11:20]): path

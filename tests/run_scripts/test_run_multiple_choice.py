@@ -14,6 +14,8 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import finetune
+from tests.run_scripts.test_run_classifier import read_lines
+from tests.run_scripts.test_run_tagger import read_scores
 from tests.training import tiny
 
 WORDS = ("red", "green", "blue", "black", "white", "is", "not", "likes")
@@ -86,14 +88,6 @@ def fixture_trained(data, choose):
     folder = choose(data / "trained", do_train=True, do_eval=True, do_predict=True, **OFFICIAL)
     tf_config.disable_op_determinism()
     return folder
-
-
-def read_lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def read_scores(folder):
-    return json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["metrics"]
 
 
 def test_learns_official_files(trained):
