@@ -31,7 +31,7 @@ ALLOWED = {
     "networks": COMMON | {"layers", "spelling"},
     "objectives": COMMON | {"heads", "layers", "metrics"},
     # The other: text and records.
-    "tokenization": COMMON | {"spelling"},
+    "tokenization": COMMON | {"protobuf", "spelling"},
     "data": COMMON | {"flags", "metrics", "protobuf", "tokenization", "recipes", "signals",
                       "spelling"},
     "metrics": COMMON,
@@ -300,7 +300,7 @@ NAMING = {
     "data/batches/record_views", "data/masking/__init__", "data/masking/coin",
     "data/segments/pairing", "layers/encoder", "layers/variants", "networks/__init__",
     "networks/encoder", "tokenization/__init__", "tokenization/byte_bpe",
-    "tokenization/library_classes", "tokenization/sentencepiece",
+    "tokenization/library_classes", "tokenization/sentencepiece", "tokenization/unigram",
 }
 
 

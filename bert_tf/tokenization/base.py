@@ -351,11 +351,11 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     """Opens the tokenizer that fits a vocabulary file.
 
     Args:
-        path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece; of XLM-RoBERTa and
-            CamemBERT, if transformers' files beside it name one of these); a vocab.json next to a
-            merges.txt (byte-level BPE, or BPE of words where tokens end in "</w>"; also
-            encoder.json with vocab.bpe, and with fairseq's dict.txt); the tokenizer.json of any
-            kind; or a folder that holds one of these.
+        path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece; pieces are
+            numbered as transformers' files beside it say); a vocab.json next to a merges.txt
+            (byte-level BPE, or BPE of words where tokens end in "</w>"; also encoder.json with
+            vocab.bpe, and with fairseq's dict.txt); the tokenizer.json of any kind; or a folder
+            that holds one of these.
         do_lower_case: None: as saved with the vocabulary, also by transformers or keras-hub, else
             as its tokens suggest. Byte-level BPE never lower-cases.
         rows: of the model's table; added tokens beyond it are cut as other text.

@@ -14,3 +14,5 @@ OWN_RULES = frozenset(("BertJapanese",))
 OF_BERT = frozenset((
     "Bert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra",
     "LayoutLM", "Lxmert", "MobileBert", "Splinter", "SqueezeBert"))
+# Settings that no reader of a .model follows, by the kinds of `kind_beside`.
+UNREAD = {"debertav2": ("do_lower_case", "split_by_punct")}

@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
-from bert_tf.tokenization.library_classes import OF_BERT, OWN_RULES, SAME_WORDS
+from bert_tf.tokenization.library_classes import OF_BERT, OWN_RULES, SAME_WORDS, UNREAD
 
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
@@ -42,11 +42,10 @@ def check_settings(path: str) -> None:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
     _check_class(path, beside, settings)
-    if path.endswith(".model") and kind_beside(path) == "debertav2":
-        for key in ("do_lower_case", "split_by_punct"):
-            if settings.get(key):
-                raise InputError(f"{beside}: {key} is {settings[key]}, but {path} is read without "
-                                 "it here; put a tokenizer.json in its place.")
+    for key in UNREAD.get(kind_beside(path), ()) if path.endswith(".model") else ():
+        if settings.get(key):
+            raise InputError(f"{beside}: {key} is {settings[key]}, but {path} is read without it "
+                             "here; put a tokenizer.json in its place.")
 
 
 def _check_class(path, beside, settings):
@@ -83,7 +82,7 @@ def has_other_class(folder: str) -> bool:
 
 def kind_beside(path: str) -> str:
     """Returns the kind of tokenizer that transformers' files beside the vocabulary at `path` name,
-    such as "xlmroberta" for XLMRobertaTokenizer or a model of the type xlm-roberta; "" if none."""
+    such as "bigbird" for BigBirdTokenizer or a model of the type big-bird; "" if none."""
     kind = ""
     for file in (os.path.join(os.path.dirname(path), "config.json"), settings_file(path)):
         settings = read_json(file) if is_file(file) else {}
