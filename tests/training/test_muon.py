@@ -172,6 +172,16 @@ def test_a_gradient_that_is_not_finite_and_rates_of_variables():
     assert np.array_equal(variable.numpy(), before)
 
 
+@pytest.mark.parametrize("path, factor", [
+    ("bert/embeddings/word_embeddings", 2), ("bert/embeddings/position_embeddings", 1),
+    ("masked_lm/transform/dense/bias", 1)])
+def test_the_table_of_words_learns_at_a_higher_rate(path, factor):
+    variable, grads = kernel((6, 9), path)
+    found = train(make_optimizer("muon", RATE, rate_factors=[("b", 0.5)]), variable, grads)
+    expected = train(make_optimizer("adamw", 0.5 * factor * RATE), *kernel((6, 9), path))
+    assert np.allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
 def batches(trainer, records):
     return iter(trainer.distribute(lambda *_: records.training_batches(3, 0, 8, 1)))
 

@@ -54,19 +54,31 @@ class Muon(AdamWeightDecay):
     Args:
         scale: see above.
         momentum: the share of the momentum that a step keeps (Nesterov's momentum).
+        word_factor: the factor of the learning rate of the table of word embeddings.
         matrices: regular expressions searched in the paths of the variables that take these steps,
             if they have two axes or more. All others take AdamW's.
     """
 
     def __init__(self, *args: Any, scale: float = 0.2, momentum: float = 0.95,
-                 matrices: Sequence[str] = MATRICES, name: str = "muon", **kwargs: Any):
+                 word_factor: float = 2.0, matrices: Sequence[str] = MATRICES, name: str = "muon",
+                 **kwargs: Any):
         super().__init__(*args, name=name, **kwargs)
-        self.scale, self.momentum, self.matrices = scale, momentum, tuple(matrices)
+        self.scale, self.momentum, self.word_factor = scale, momentum, word_factor
+        self.matrices = tuple(matrices)
 
     def is_matrix(self, variable: Any) -> bool:
         """Whether a variable takes orthogonal steps."""
         return len(variable.shape) > 1 and any(
             re.search(pattern, variable.path) for pattern in self.matrices)
+
+    def build(self, variables: list) -> None:
+        """Creates two moments for each variable; one for a matrix."""
+        if self.built:
+            return
+        super().build(variables)
+        self._rate_factors = [
+            factor * (self.word_factor if variable.path.endswith("/word_embeddings") else 1)
+            for factor, variable in zip(self._rate_factors, variables)]
 
     def _add_state(self, variables):
         self._momentums = self.add_optimizer_variables(variables, "momentum")
@@ -99,4 +111,4 @@ class Muon(AdamWeightDecay):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": self.scale, "momentum": self.momentum,
-                "matrices": list(self.matrices)}
+                "word_factor": self.word_factor, "matrices": list(self.matrices)}
