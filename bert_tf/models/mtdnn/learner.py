@@ -46,7 +46,7 @@ class MultiTaskLearner(Learner):
             return outputs, batch
         count = ops.shape(batch["input_ids"])[1]
         first = {name: ops.reshape(outputs[name], (-1, count, *ops.shape(outputs[name])[1:]))[:, 0]
-                 for name in ("pooled_output", "sequence_output")}
+                 for name in ("pooled_output", "sequence_output") if name in outputs}
         return first, {name: value[:, 0] if len(value.shape) == 3 else value
                        for name, value in batch.items()}
 
