@@ -124,7 +124,7 @@ def _train(job, folder, train_records, eval_records, vocab):
         do_train=True, do_eval=True, max_seq_length=_LENGTH,
         max_predictions_per_seq=_PREDICTIONS, first_weights="neighbours")
     settings = TrainSettings(
-        output_dir=os.path.join(folder, "model"), learning_rate=2e-3,
+        output_dir=os.path.join(folder, "model"), optimizer="muon", learning_rate=5e-3,
         num_train_steps=job.num_train_steps, num_warmup_steps=job.num_train_steps // 10,
         save_checkpoints_steps=loop * max(1, job.num_train_steps // 4 // loop), eval_batch_size=32,
         iterations_per_loop=loop, max_eval_steps=0, eval_steps=loop * max(1, tenth // loop),
