@@ -32,7 +32,7 @@ def classes_of(package, base):
 
 
 def test_no_network_and_no_configuration_is_missing_from_the_tables():
-    learners = {"Electra", "KnowledgeTransfer", "MultiTaskLearner"}
+    learners = {"DisentangledElectra", "Electra", "KnowledgeTransfer", "MultiTaskLearner"}
     assert classes_of(networks, keras.Model) - learners == {*networks.NETWORKS.values()} - {"Bert"}
     configs = {cls.__name__ for cls in config.CONFIGS.values()}
     assert classes_of(config, config.Sizes) == configs == {*networks.NETWORKS} - {"BertConfig"}

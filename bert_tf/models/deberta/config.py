@@ -103,6 +103,10 @@ class DebertaConfig(EncoderConfig):
         """The rows of the table of distances."""
         return 2 * (self.position_buckets if self.position_buckets > 0 else self.longest_distance)
 
+    @property
+    def own_letters(self) -> dict[str, int]:      # type: ignore[override]
+        return {"K": self.conv_kernel_size, "F": self.hidden_size // self.conv_groups}
+
     def weights(self) -> dict[str, str]:
         found = super().weights()
         if not (self.position_biased_input or self.enhanced_mask_decoder):
