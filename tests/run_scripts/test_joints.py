@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import types
 
 import pytest
@@ -181,8 +182,9 @@ def test_another_vocabulary_is_refused_and_older_records_take_one(folder, tmp_pa
     ("# bert-finetune --flagfile=THIS_FILE\n--do_train\n", True),
     ("# bert-distill --flagfile=THIS_FILE\n--task=mrpc\n", True),
     ("# bert-finetune --flagfile=THIS_FILE\n--do_eval\n", False), ("", False)])
-def test_predictions_leave_the_flags_of_a_training(tmp_path, as_program, trains, first,
+def test_predictions_leave_the_flags_of_a_training(tmp_path, as_program, monkeypatch, trains, first,
                                                    is_training):
+    monkeypatch.setattr(sys, "argv", ["bert-finetune"])
     kept = tmp_path / "flags.txt"
     if first:
         kept.write_text(first)
