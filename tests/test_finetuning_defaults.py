@@ -15,8 +15,9 @@ from bert_tf.training.settings import FineTuneSettings
 
 
 def config(kind, layers=2, width=128, positions=512):
-    return EncoderConfig(vocab_size=9, model_type=kind, num_hidden_layers=layers, hidden_size=width,
-                         num_attention_heads=2, max_position_embeddings=positions)
+    own = CONFIGS[kind] if kind == "mpnet" else EncoderConfig
+    return own(vocab_size=9, model_type=kind, num_hidden_layers=layers, hidden_size=width,
+               num_attention_heads=2, max_position_embeddings=positions)
 
 
 @pytest.fixture(name="folder")
