@@ -16,8 +16,9 @@ UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
 BERT_ROLES = {"unk": UNKNOWN, "cls": CLS, "sep": SEP, "mask": MASK}
 ANGLE_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 VOCAB_FILE = "vocab.txt"
-# Tables of embeddings are padded to a multiple of 8 or 128.
-_MOST_PADDING_ROWS = 127
+# Tables of embeddings are padded to a multiple of 8 or 128; the largest to a multiple of 1,000:
+# mDeBERTa's table has 251,000 rows (keras-hub, deberta_v3_presets.py).
+_MOST_PADDING_ROWS, _OF_LARGEST, _LARGEST = 127, 999, 200_000
 # Shares of tokens that text may never become: vocabularies have a few odd ones.
 _FEW_WORDS, _FEW_LETTERS = 0.01, 0.05
 _LOOKED_AT = 1 << 16       # bytes
@@ -259,12 +260,14 @@ def _shows(vocabulary, change, concerns):
 
 def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:
     """Refuses a vocabulary that a model was not trained with: the model must have a row for every
-    token and at most 127 more, as tables padded to a multiple of 128 have.
+    token and at most 127 more, as tables padded to a multiple of 128 have, or 999 more in a table
+    of over 200,000 rows.
 
     Args:
         source: names the vocabulary in the error, such as "--vocab_file=vocab.txt".
     """
-    if not vocab_size - _MOST_PADDING_ROWS <= vocabulary.size <= vocab_size:
+    most = _OF_LARGEST if vocab_size > _LARGEST else _MOST_PADDING_ROWS
+    if not vocab_size - most <= vocabulary.size <= vocab_size:
         raise InputError(f"{source} has {vocabulary.size:,} tokens, but the model has "
                          f"{vocab_size:,}; give the vocabulary that the model was trained with, or "
                          f"for a new model a configuration with vocab_size {vocabulary.size}.")

@@ -1,6 +1,7 @@
 """Reading vocab.txt, and the sentences for bad ones."""
 
 import hashlib
+import types
 
 import pytest
 
@@ -104,6 +105,13 @@ def test_a_model_has_a_row_for_each_token_and_at_most_127_more(rows, fits):
     else:
         with pytest.raises(InputError, match=f"--vocab_file=v has 7 tokens, but the model has {rows}"):
             check_fits(vocabulary, rows, "--vocab_file=v")
+
+
+def test_the_largest_tables_have_up_to_999_rows_more():
+    vocabulary = types.SimpleNamespace(size=250_102)
+    check_fits(vocabulary, 251_000)
+    with pytest.raises(InputError, match="the vocabulary has 250,102 tokens"):
+        check_fits(vocabulary, 251_102)
 
 
 def test_the_case_of_a_vocabulary_is_seen(tmp_path):
