@@ -124,6 +124,9 @@ def test_every_task_is_learned_by_heart(kind, data, tmp_path):
             ("mrpc", "MRPC", "dev/accuracy", 1), ("sts-b", "STS-B", "dev/pearson", 0.9),
             ("snli", "SNLI", "dev/accuracy", 0.75), ("conll2003", "CoNLL", "dev/entity_f1", 0.9),
             ("squad", "", "squad/f1", 60)):
+        # These two are RoBERTa's network with a tokenizer of their own.
+        if kind in ("xlm-roberta", "camembert") and task not in ("mrpc", "squad"):
+            continue
         given = {"data_dir": str(data / folder)}
         if task == "squad":
             given = {"train_file": str(data / "squad.json"), "predict_file": str(
