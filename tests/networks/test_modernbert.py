@@ -245,8 +245,34 @@ def test_blocks_see_what_a_band_shows(length, monkeypatch):
     assert off(blocks["sequence_output"][mask], whole["sequence_output"][mask]) < 2e-6
 
 
+@pytest.mark.parametrize("rematerializes", [False, True])
+def test_long_rows_have_the_gradients_of_short_ones(rematerializes, monkeypatch):
+    """Where the backward pass computes scores of a part of the queries again."""
+    monkeypatch.setattr(layers, "_LEAST_BLOCK", 1)
+    keras.utils.set_random_seed(1)
+    net = networks.build(ModernBertConfig(**SMALL))
+    inputs = {"input_ids": np.arange(60).reshape(1, 60) % 50,
+              "input_mask": np.ones((1, 60), "int32")}
+    weights = [v.value for v in net.layers_[0].trainable_variables]
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as tape:
+            outputs = net(inputs, training=True, dropout_seed=tf.constant([1, 2]))
+            loss = tf.reduce_sum(outputs["sequence_output"][:, :, :3]**3)
+        return tape.gradient(loss, weights)
+
+    whole = gradients.python_function()
+    net.rematerializes = rematerializes
+    monkeypatch.setattr(layers, "_QUERIES", 25)
+    monkeypatch.setattr(layers, "_WHOLE", 50)
+    for one, other in zip(whole, gradients()):
+        assert off(one, other) < 1e-5 * np.abs(one).max()
+
+
 def test_sequences_of_one_row_are_separate(test_data, form, monkeypatch):
-    monkeypatch.setattr(layers, "_QUERIES", 50)     # fewer than the row has
+    monkeypatch.setattr(layers, "_QUERIES", 50)
+    monkeypatch.setattr(layers, "_WHOLE", 50)       # fewer than the row has
     golden = np.load(test_data / "golden" / "modernbert" / "packed_windowed.npz")
     net = open_model(test_data / "golden" / "modernbert" / "mlm_windowed").network()
     numbers = np.cumsum(golden["position_ids"] == 0, axis=1)

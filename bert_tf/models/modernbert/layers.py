@@ -23,8 +23,9 @@ from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL, ModernBertCon
 HIDDEN = -1e9       # the score of a token that is not seen
 # The least width of a block: narrower ones make many small products.
 _LEAST_BLOCK = 64
-# Queries of a global layer that are compared with all keys at once.
-_QUERIES = 1024
+# Queries of a global layer that are compared with all keys at once, in rows of more than `_WHOLE`
+# tokens.
+_QUERIES, _WHOLE = 256, 1024
 
 
 @register
@@ -93,22 +94,22 @@ def block_width(config: ModernBertConfig) -> int:
 def blocks_of(x: Tensor, width: int, around: int = 0) -> Tensor:
     """[B, S, ...] -> [B, T, width + 2 around, ...]: blocks, and some places beside each on both
     sides, with zeros outside of the sequence. `around` is at most `width`."""
-    length = ops.shape(x)[1]
+    batch, length, *rest = ops.shape(x)
     count = (length + width - 1) // width       # ops would make a number a tensor on JAX
-    rest = [(0, 0)] * (len(x.shape) - 2)
-    shape = ops.shape(x)
-
-    def cut(y, size):
-        return ops.reshape(y, (shape[0], count, size, *shape[2:]))
-
-    x = ops.pad(x, [(0, 0), (0, count * width - length), *rest])
-    if not around:
-        return cut(x, width)
-    x = ops.pad(x, [(0, 0), (width, width), *rest])
     size = count * width
-    parts = [cut(x[:, start:start + size], width) for start in (0, width, 2 * width)]
-    return ops.concatenate([parts[0][:, :, width - around:], parts[1], parts[2][:, :, :around]],
-                           axis=2)
+    x = ops.pad(x, [(0, 0), (around, size - length + around), *[(0, 0)] * len(rest)])
+
+    def cut(start):
+        # TensorFlow's gradient of an index takes several times as long.
+        part = ops.slice(x, (0, start, *[0] * len(rest)), (batch, size, *rest)) if around else x
+        return ops.reshape(part, (batch, count, width, *rest))
+
+    if not around:
+        return cut(0)
+    before, own, after = cut(0), cut(around), cut(2 * around)
+    if around < width:
+        before, after = before[:, :, :around], after[:, :, width - around:]
+    return ops.concatenate([before, own, after], axis=2)
 
 
 def block_bias(config: ModernBertConfig, is_token: Tensor, sequences: Tensor | None = None
@@ -172,7 +173,8 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
             ops.reshape(part, (batch, length, self.num_heads, config.head_size))
             for part in ops.split(self.qkv(x), 3, axis=-1))
         turn, bias, maps = seen.turns[self.kind], seen.biases[self.kind], {}
-        query, key = rotate(query * config.head_size**-0.5, turn), rotate(key, turn)
+        scaled = tuple(part * config.head_size**-0.5 for part in turn)
+        query, key = rotate(query, scaled), rotate(key, turn)
         rate = config.attention_probs_dropout_prob
         if self.kind == LOCAL and seen.in_blocks:
             context = attend_in_blocks(query, key, value, bias, config.window, rate, dropout_seed)
@@ -184,17 +186,23 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
 
 def _attend(config, query, key, value, bias, rate, seed, in_parts):
     """Attention of all tokens to all; long sequences `in_parts` take the queries part by part,
-    which returns no maps."""
+    which returns no maps, and the backward pass computes the scores of a part again."""
     function = variant("attention", config) or attend
     length = query.shape[1]
-    if not in_parts or seed is not None or not isinstance(length, int) or length <= _QUERIES:
+    if not in_parts or not isinstance(length, int) or length <= _WHOLE or (
+            seed is not None and (rate or function is not attend)):
         return function(query, key, value, bias, rate, seed)
     parts = []
     for start in range(0, length, _QUERIES):
         part, seen = slice(start, start + _QUERIES), bias
         if bias is not None and bias.shape[2] > 1:      # queries do not see the same keys
             seen = bias[:, :, part]
-        parts.append(attend(query[:, part], key, value, seen, rate, None)[0])
+
+        def look(query, key, value, seen=seen):
+            return attend(query, key, value, seen, 0.0, None)[0]
+
+        look = look if seed is None else keras.remat(look)
+        parts.append(look(query[:, part], key, value))
     return ops.concatenate(parts, axis=1), {}
 
 
