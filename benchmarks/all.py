@@ -28,6 +28,9 @@ from bert_tf.flags import REQUIRED, option
 
 _JOBS = ("train", "predict")
 _DTYPES = ("float32", "bfloat16")
+# Another network than BERT, and its depths where they are not BERT's.
+_MODERNBERT = "modernbert"
+_MODERNBERT_LAYERS = {"base": 22, "large": 28}
 _MATRIX = 2048      # rows of the matrices whose product gives the peak
 
 
@@ -37,6 +40,9 @@ class AllFlags(KeptComparison):
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
     jobs: list[str] = option(list(_JOBS), "Kinds of work.", choices=_JOBS)
+    model: str = option("bert", "The network; of the peers, transformers alone has modernbert.",
+                        choices=("bert", _MODERNBERT))
+    num_layers: int = option(0, "Layers of each network; 0: as many as its size has.", least=0)
     sizes: list[str] = option(["tiny", "mini", "small", "base"], "Sizes of the network.",
                               choices=tuple(PRESETS))
     lengths: list[str] = option(["128", "512"], "Tokens of a sequence.", items=int, least=8)
@@ -65,13 +71,16 @@ def list_jobs(job: AllFlags) -> dict[str, dict]:
     for kind, size, length, dtype in itertools.product(job.jobs, job.sizes, map(int, job.lengths),
                                                        job.dtypes):
         layers, width = PRESETS[size]
+        if job.model == _MODERNBERT:
+            layers = _MODERNBERT_LAYERS.get(size, layers)
+        layers = job.num_layers or layers
         tokens = job.train_tokens // (4 if layers >= 12 else 1)
         batches = [max(1, tokens // length)] if kind == "train" else map(
             int, job.predict_batch_sizes)
         for batch_size in batches:
             jobs[f"{kind}, {size}, S={length}, B={batch_size}, {dtype}"] = {
-                "kind": kind, "hidden_size": width, "layers": layers, "length": length,
-                "batch_size": batch_size,
+                "kind": kind, "model": job.model, "hidden_size": width, "layers": layers,
+                "length": length, "batch_size": batch_size,
                 "dtype": dtype, "vocab_size": job.vocab_size, "threads": job.num_threads, "seed": 1}
     return jobs
 
@@ -80,7 +89,10 @@ def operations(job: dict) -> float:
     """Returns the floating-point operations of a step's matrix products: 2 for each product and
     sum; three times as many where gradients are taken."""
     width, length, rows = job["hidden_size"], job["length"], job["batch_size"]
-    layer = 2 * length * 12 * width * width + 4 * length * length * width
+    matrices, seen = 12, float(length)      # in squares of the width; tokens that a token sees
+    if job["model"] == _MODERNBERT:         # two layers of three are local
+        matrices, seen = 8.5, (length + 2 * min(length, 129)) / 3
+    layer = 2 * length * matrices * width * width + 4 * length * seen * width
     forward = job["layers"] * layer + 2 * width * width
     if job["kind"] == "train":
         slots = max(1, round(0.15 * length))
@@ -161,9 +173,10 @@ def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
 def main(job: AllFlags) -> None:
     """Measures the missing jobs, and writes the tables and the chart."""
     job.check()
-    pythons = running.chosen_pythons(running.SYSTEMS, job.peer_python)
+    systems = running.SYSTEMS if job.model == "bert" else (OURS, "transformers")
+    pythons = running.chosen_pythons(systems, job.peer_python)
     kept_file = job.open_results()
-    missing = [system for system in running.SYSTEMS if system not in pythons]
+    missing = [system for system in systems if system not in pythons]
     if missing:
         print(f"left out, as they are not installed: {', '.join(missing)}; run_scripts/"
               "test_peers.sh installs them", flush=True)

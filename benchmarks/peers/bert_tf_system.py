@@ -6,7 +6,7 @@ import worker
 
 import bert_tf
 from bert_tf import data, networks, training
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, ModernBertConfig
 from bert_tf.recipes import find
 from bert_tf.training.settings import POLICIES
 
@@ -19,6 +19,11 @@ def version():
 
 
 def _config(job):
+    if job["model"] == "modernbert":
+        return ModernBertConfig(
+            vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
+            num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
+            intermediate_size=job["hidden_size"] * 3 // 2)
     return EncoderConfig(
         vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
         num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
@@ -26,8 +31,9 @@ def _config(job):
 
 
 def train(job):
-    """Steps of pre-training: masked LM, next sentence, dropout, AdamW, clipped gradients."""
-    learner = training.Learner.of_terms(_config(job), find("bert").terms, POLICIES[job["dtype"]])
+    """Steps of pre-training: masked LM, BERT's next sentence, dropout, AdamW, clipped gradients."""
+    learner = training.Learner.of_terms(_config(job), find(job["model"]).terms,
+                                        POLICIES[job["dtype"]])
     trainer = training.Trainer(learner, training.make_optimizer("adamw", 1e-4),
                                tf.distribute.get_strategy(), job["seed"])
     batches = worker.draw(job, 4)

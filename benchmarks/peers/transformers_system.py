@@ -16,6 +16,11 @@ def version():
 
 
 def _config(job):
+    if job["model"] == "modernbert":
+        return transformers.ModernBertConfig(
+            vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
+            num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
+            intermediate_size=job["hidden_size"] * 3 // 2, pad_token_id=0, sparse_prediction=True)
     return transformers.BertConfig(
         vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
         num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
@@ -27,20 +32,23 @@ def _computing(job):
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=job["dtype"] == "bfloat16")
 
 
-def _inputs(batch):
-    return {name: torch.from_numpy(batch[ours]).long() for name, ours in (
-        ("input_ids", "input_ids"), ("attention_mask", "input_mask"),
-        ("token_type_ids", "segment_ids"))}
+def _inputs(job, batch):
+    names = {"input_ids": "input_ids", "attention_mask": "input_mask"}
+    if job["model"] == "bert":
+        names["token_type_ids"] = "segment_ids"
+    return {name: torch.from_numpy(batch[ours]).long() for name, ours in names.items()}
 
 
 def train(job):
-    """Steps of BertForPreTraining with fused AdamW and clipped gradients."""
+    """Steps of the network for pre-training with fused AdamW and clipped gradients."""
     computing, batches = _computing(job), []
     torch.manual_seed(job["seed"])
-    model = transformers.BertForPreTraining(_config(job)).train()
+    kind = (transformers.BertForPreTraining if job["model"] == "bert"
+            else transformers.ModernBertForMaskedLM)
+    model = kind(_config(job)).train()
     decayed, others = [], []
     for name, parameter in model.named_parameters():
-        (others if "LayerNorm" in name or "bias" in name else decayed).append(parameter)
+        (others if "norm" in name.lower() or "bias" in name else decayed).append(parameter)
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01},
                                    {"params": others, "weight_decay": 0.0}],
                                   lr=1e-4, eps=1e-6, fused=True)
@@ -49,9 +57,10 @@ def train(job):
         row, slot = batch["masked_lm_weights"].nonzero()
         labels[row, batch["masked_lm_positions"][row, slot]] = torch.from_numpy(
             batch["masked_lm_ids"][row, slot]).long()
-        batches.append({
-            **_inputs(batch), "labels": labels, "next_sentence_label":
-            torch.from_numpy(batch["next_sentence_labels"]).long()})
+        batches.append({**_inputs(job, batch), "labels": labels})
+        if job["model"] == "bert":
+            batches[-1]["next_sentence_label"] = torch.from_numpy(
+                batch["next_sentence_labels"]).long()
     feed = itertools.cycle(batches)
 
     def steps(count):
@@ -66,14 +75,15 @@ def train(job):
 
 
 def predict(job):
-    """Batches through BertModel."""
+    """Batches through BertModel or ModernBertModel."""
     computing = _computing(job)
-    model = transformers.BertModel(_config(job)).eval()
-    inputs = _inputs(worker.draw(job, 1)[0])
+    kind = transformers.BertModel if job["model"] == "bert" else transformers.ModernBertModel
+    model = kind(_config(job)).eval()
+    inputs = _inputs(job, worker.draw(job, 1)[0])
 
     @torch.inference_mode()
     def steps(count):
         for _ in range(count):
             with computing:
-                model(**inputs).pooler_output.float().numpy()
+                model(**inputs).last_hidden_state[:, 0].float().numpy()
     return steps

@@ -61,8 +61,8 @@ def test_a_system_that_fails_is_named(systems, tmp_path):
 
 def test_the_arithmetic_of_a_step():
     """Against a count matrix by matrix."""
-    job = {"kind": "predict", "hidden_size": 128, "layers": 2, "length": 64, "batch_size": 3,
-           "vocab_size": 1000}
+    job = {"kind": "predict", "model": "bert", "hidden_size": 128, "layers": 2, "length": 64,
+           "batch_size": 3, "vocab_size": 1000}
     width, length = 128, 64
     matrices = ([(length, width, width)] * 4                    # query, key, value, output
                 + [(length, width, 4 * width), (length, 4 * width, width)]
@@ -114,6 +114,9 @@ def test_batches_have_the_same_number_of_tokens(tmp_path):
              if one["kind"] == "train"}
     assert sizes == {(2, 128): 32, (2, 512): 8, (12, 128): 8, (12, 512): 2}
     assert len(jobs) == 4 + 4 * 3
+    depths = [one["layers"] for changes in ({}, {"num_layers": 3}) for one in speed.list_jobs(
+        job_of(tmp_path, model="modernbert", sizes=["tiny", "base"], **changes)).values()]
+    assert depths == [2, 22, 3, 3]
 
 
 @pytest.mark.parametrize("value, message", [
