@@ -203,6 +203,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, rate:
     return context, {"attention_probs": probs, "attention_scores": scores}
 
 
+def gather(x: Tensor, positions: Tensor) -> Tensor:
+    """Gathers rows [B, P, H] of x [B, S, H] with one gather of whole rows, as in the original."""
+    batch, length, width = ops.shape(x)
+    starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)     # [B, 1]
+    rows = ops.cast(positions, "int32") + starts                                    # [B, P]
+    return ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
+
+
 def split_heads(x: Tensor, size: int) -> Tensor:
     """[B, S, N * D] -> [B, N, S, D], for D = `size`."""
     batch, length, width = ops.shape(x)

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.bert.layers import LayerNorm
+from bert_tf.bert.layers import LayerNorm, gather
 from bert_tf.config import BertConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
@@ -18,14 +18,6 @@ from bert_tf.layers.variants import variant
 from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
-
-
-def gather(x: Tensor, positions: Tensor) -> Tensor:
-    """Gathers rows [B, P, H] of x [B, S, H] with one gather of whole rows, as in the original."""
-    batch, length, width = ops.shape(x)
-    starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)     # [B, 1]
-    rows = ops.cast(positions, "int32") + starts                                    # [B, P]
-    return ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
 
 
 def used(values: Tensor, batch: Batch) -> Tensor:
@@ -109,13 +101,19 @@ class MaskedLM(Objective):
     def output_shape(self) -> tuple[int | None, ...]:
         return None, None, self.config.vocab_size
 
+    @property
+    def reads_masked(self) -> bool:     # type: ignore[override]
+        return type(self).call is MaskedLM.call
+
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
         """`prediction_output`, float [B, S, H], or `sequence_output` of a network without it, at
         `masked_lm_positions`, and the table [V, E] -> float32 logits [B, P, V]; [M, V] in a batch
-        with `predictions`."""
-        x = outputs.get("prediction_output", outputs["sequence_output"])
-        x = gather(x, batch["masked_lm_positions"])                                 # [B, P, H]
+        with `predictions`. `read_output`, float [B, P, H], is at these positions already."""
+        x = outputs.get("read_output")
+        if x is None:
+            x = outputs.get("prediction_output", outputs["sequence_output"])
+            x = gather(x, batch["masked_lm_positions"])                             # [B, P, H]
         return self.predict(used(x, batch), embedding_table)
 
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:

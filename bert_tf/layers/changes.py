@@ -18,7 +18,7 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.bert.layers import SelfAttention, TransformerLayer, join_heads, split_heads
+from bert_tf.bert.layers import SelfAttention, TransformerLayer, gather, join_heads, split_heads
 from bert_tf.layers.base import Tensor
 from bert_tf.layers.seeds import split_seed
 
@@ -36,9 +36,10 @@ class Changeable:
     vectors of words; and `embedding_noise`, added to `embedding_output`. Further arguments of a
     call: `head_mask`, float [L, N], a factor for each head's output, or float that broadcasts to
     [L, B, N, S, D]; and `unit_mask`, float that broadcasts to [L, B, S, F], a factor for each unit
-    of the feed-forward networks. Where layers differ, both are lists of L. `pooled_only` says that
-    no other vector of the last layer is read: that layer may then compute the first token's alone,
-    and the outputs lack `sequence_output` and the last of `layer_outputs`.
+    of the feed-forward networks. Where layers differ, both are lists of L. `read_at`, a list of
+    integer [B, P], says that of the last layer only `pooled_output` and the vectors at these places
+    are read. Where that layer can compute them alone, the outputs are `pooled_output` and
+    `read_output`, float [B, P, H], those of all the list's places.
 
     Attributes:
         packs: whether records may share rows.
@@ -54,10 +55,11 @@ class Changeable:
     embed: Callable
     layers_: Sequence[Any]
     config: Any
+    make_bias: Callable
     pool: Callable
 
     def __call__(self, inputs: Any = None, *args: Any, head_mask: Any = None, unit_mask: Any = None,
-                 pooled_only: bool = False, **kwargs: Any) -> Any:
+                 read_at: Sequence[Tensor] | None = None, **kwargs: Any) -> Any:
         run: Callable = super().__call__    # type: ignore[misc]
         if not isinstance(inputs, Mapping):
             return run(inputs, *args, **kwargs)
@@ -70,35 +72,42 @@ class Changeable:
                        None if unit_mask is None else unit_mask[i])
                 for i, layer in enumerate(layers)]
         packing = packing_of(inputs)
-        if packing is None and pooled_only and self._can_end_first(kwargs):
-            kwargs["layers"] = [*self.layers_[:-1],
-                                functools.partial(_call_first, self.layers_[-1])]
-            outputs = run(inputs, *args, **kwargs)
-            del outputs["sequence_output"], outputs["layer_outputs"][-1]
-            return outputs
+        rows = inputs if packing is None else packing.pack_features(
+            inputs, (*self.reads, *self.also_reads))
+        if read_at is not None and self._can_end_early(kwargs):
+            kwargs["layers"] = [*self.layers_[:-1], self._last_layer(read_at, packing, inputs)]
+            outputs = run(rows, *args, **kwargs)
+            return {"pooled_output": outputs["pooled_output"],
+                    "read_output": outputs["sequence_output"][:, 1:]}
+        outputs = run(rows, *args, **kwargs)
         if packing is None:
-            return run(inputs, *args, **kwargs)
-        outputs = run(packing.pack_features(
-            inputs, (*self.reads, *self.also_reads)), *args, **kwargs)
+            return outputs
         return packing.unpack_outputs(outputs, self.pool, inputs.get("input_mask"))
 
-    def _can_end_first(self, options):
-        """Whether the last layer can compute the first token's vector alone. A quantised network
-        needs all, since it keeps the range of what it computes."""
+    def _can_end_early(self, options):
+        """Whether the last layer can compute some tokens' vectors alone. A quantised network needs
+        all, since it keeps the range of what it computes."""
         last = self.layers_[-1]
         return (self.pools_first and not self.config.quantisation
                 and not options.get("layers") and not options.get("return_attention")
                 and type(last).call is TransformerLayer.call
                 and type(last.attention).call is SelfAttention.call)
 
+    def _last_layer(self, read_at, packing, inputs):
+        """Returns a function as `TransformerLayer.call`, for each record's first token and those at
+        `read_at`: [B, 1 + P, H]."""
+        layer: Any = self.layers_[-1]
 
-def _call_first(layer, x, bias=None, dropout_seed=None):
-    """As `TransformerLayer.call`, for the first token: [B, 1, H]."""
-    seeds = split_seed(dropout_seed, 3)
-    first = x[:, :1]
-    context, maps = layer.attention.look(first, x, bias, seeds[0])
-    x = layer.attention_output(context, first, seeds[1])
-    return layer.output_(layer.intermediate(x), x, seeds[2]), maps
+        def call(x, bias=None, dropout_seed=None):
+            seeds = split_seed(dropout_seed, 3)
+            if packing is not None:
+                x, bias = packing.unpack(x), self.make_bias(inputs, None)
+            read = ops.concatenate([x[:, :1], *(gather(x, places) for places in read_at)], axis=1)
+            context, maps = layer.attention.look(read, x, bias, seeds[0])
+            read = layer.attention_output(context, read, seeds[1])
+            return layer.output_(layer.intermediate(read), read, seeds[2]), maps
+
+        return call
 
 
 def _embed_with_noise(network, inputs, seed):

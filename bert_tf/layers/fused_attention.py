@@ -70,7 +70,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, rate:
            dropout_seed: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
     """As `bert.layers.attend`, with the kernel where it takes the arguments."""
     context, maps = layers.attend(query, key, value, bias, rate, dropout_seed)
-    if takes(query, bias):
+    if query.shape == key.shape and takes(query, bias):
         # Then XLA leaves out scores and probabilities, unless somebody reads them.
         context = attention(query, key, value, bias, rate, dropout_seed)
     return context, maps

@@ -51,6 +51,7 @@ class Objective(FromConfig, keras.layers.Layer):
         sequences: names of the features, integer [B, S], that its logits depend on too, and that
             some networks do not read.
         reads_tokens: whether it reads more outputs of the network than `pooled_output`.
+        reads_masked: whether it reads no other tokens' outputs than those at `masked_lm_positions`.
         positional: names of its answers per position, [B, S, ...].
         measures: names of the results of `measure` that are (sum, count).
         tallies: names of its other results, float32 arrays that add up over batches and devices.
@@ -73,6 +74,7 @@ class Objective(FromConfig, keras.layers.Layer):
     inputs: tuple[str, ...] = ()
     sequences: tuple[str, ...] = ()
     reads_tokens: bool = True
+    reads_masked: bool = False
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
     tallies: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.bert.objective import MaskedLM, gather
+from bert_tf.bert.layers import gather
+from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import dropout

@@ -9,11 +9,13 @@ import tensorflow as tf
 from bert_tf import objectives
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config import EncoderConfig
+from bert_tf.data.batches.row_layout import plan
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 from bert_tf.models.electra.objective import ReplacedToken
 from bert_tf.models.gpt.objective import TiedLM
 from bert_tf.models.spanbert.objective import SpanBoundary
+from bert_tf.models.structbert.objective import WordOrderLM
 from bert_tf.models.xlnet.objective import PermutationLM
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.base import Objective
@@ -67,20 +69,46 @@ def test_a_last_layer_that_computes_only_what_is_read_changes_nothing(head, form
     """Logits and gradients are those of a network that computes all tokens."""
     config = EncoderConfig(**{**CONFIG.to_dict(), **form})
     keras.utils.set_random_seed(3)
-    learner, batch = Learner(BertEncoder(config), [head(config)]), make_batch()
+    learner = Learner(BertEncoder(config), [head(config)])
+    is_short = compare_with_all_tokens(learner, make_batch())
+    reads_all = config.is_causal or learner.objectives[0].reads_tokens
+    assert is_short == (not reads_all and len(form.get("pruned_heads", {}).get(1, ())) < 2)
+
+
+def compare_with_all_tokens(learner, batch):
+    """Checks the loss's logits and gradients; returns whether fewer tokens were computed."""
     results, lacks = [], []
-    for options in ({}, learner.network_options):
+    for how in ({}, learner.network_options(batch)):
         with tf.GradientTape() as tape:
-            outputs = learner.run_network(batch, options=options)
-            logits, = learner.read_outputs(outputs, batch, [None]).values()
-            loss = tf.reduce_sum(tf.sin(logits))
+            outputs = learner.run_network(batch, options=how)
+            logits = [*learner.read_outputs(outputs, batch, [None] * 2).values()]
+            loss = sum(tf.reduce_sum(tf.sin(values)) for values in logits)
         gradients = tape.gradient(loss, learner.trainable_variables)
-        results.append([logits, *(tf.convert_to_tensor(g) for g in gradients if g is not None)])
+        results.append([*logits, *(tf.convert_to_tensor(g) for g in gradients if g is not None)])
         lacks.append("sequence_output" not in outputs)
     for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-    reads_all = config.is_causal or learner.objectives[0].reads_tokens
-    assert lacks == [False, not reads_all and len(form.get("pruned_heads", {}).get(1, ())) < 2]
+        np.testing.assert_allclose(one, other, atol=2e-5)
+    return lacks == [False, True]
+
+
+@pytest.mark.parametrize("packs", [False, True])
+@pytest.mark.parametrize("heads, form", [
+    *[([MaskedLM, SentencePrediction], form) for form in FORMS_OF_ROWS], ([WordOrderLM], {}),
+    ([MaskedLM], {"embedding_size": 8}), ([SpanBoundary, MaskedLM], {})])
+def test_pretraining_computes_only_the_tokens_it_reads(heads, packs, form):
+    """The first and the masked ones, in the last layer."""
+    config, batch = EncoderConfig(**{**CONFIG.to_dict(), **form}), make_batch()
+    keras.utils.set_random_seed(3)
+    learner = Learner(BertEncoder(config), [head(config) for head in heads])
+    batch |= dict.fromkeys(("span_left", "span_right", "span_offset"), batch["masked_lm_positions"])
+    if packs:
+        rows = plan(batch["input_mask"].numpy().sum(1), 12, 4)
+        batch |= dict(zip(("packed_from", "packed_at"), map(tf.constant, rows)))
+    is_short = compare_with_all_tokens(learner, batch)
+    assert is_short == (heads[0] is not SpanBoundary and not config.is_causal
+                        and len(form.get("pruned_heads", {}).get(1, ())) < 2)
+    del batch["masked_lm_ids"]
+    assert not learner.network_options(batch)
 
 
 def test_measures_of_parts_add_up_to_those_of_the_whole():

@@ -10,8 +10,8 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.bert.layers import LayerNorm
-from bert_tf.bert.objective import gather, used
+from bert_tf.bert.layers import LayerNorm, gather
+from bert_tf.bert.objective import used
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register

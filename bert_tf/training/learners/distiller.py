@@ -126,8 +126,7 @@ class Distiller(Learner):
     def teacher(self) -> Learner:
         return self._held.model
 
-    @property
-    def network_options(self) -> dict[str, Any]:
+    def network_options(self, batch: Batch) -> dict[str, Any]:
         needs_maps = any(name.startswith("attention_") for name in self.internals)
         return {"return_attention": True} if needs_maps else {}
 
@@ -143,7 +142,8 @@ class Distiller(Learner):
         if set(self.internals) - {LAYER_WEIGHTS}:
             # Noise is for the network that learns.
             seen = {name: value for name, value in batch.items() if name not in NOISES}
-            outputs = self.see_teacher(self.teacher.run_network(seen, options=self.network_options))
+            outputs = self.see_teacher(self.teacher.run_network(
+                seen, options=self.network_options(batch)))
         internals = internals_of(self.teacher, outputs, batch, self.internals)
         return {of_teacher(name): tree.map_structure(ops.stop_gradient, value)
                 for name, value in internals.items()}

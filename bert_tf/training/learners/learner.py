@@ -134,7 +134,7 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
         encoder_seed, *seeds = split_seed(dropout_seed, 1 + len(self.objectives))
-        outputs = self.run_network(batch, training, encoder_seed, self.network_options)
+        outputs = self.run_network(batch, training, encoder_seed, self.network_options(batch))
         logits = self.read_outputs(outputs, batch, seeds)
         return {**logits, **({"carried": outputs["carried"]} if "carried" in batch else {})}
 
@@ -155,13 +155,16 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         return self.encoder({**rows, **carried}, training=training, dropout_seed=dropout_seed,
                             **{**masks, **(options or {})})
 
-    @property
-    def network_options(self) -> dict[str, Any]:
+    def network_options(self, batch: Batch) -> dict[str, Any]:
         """Further arguments of the network's call."""
-        if getattr(self.encoder, "pools_first", False) and not any(
-                objective.reads_tokens for objective in self.objectives):
-            return {"pooled_only": True}
-        return {}
+        readers = [objective for objective in self.objectives if objective.reads_tokens]
+        if not getattr(self.encoder, "pools_first", False) or not all(
+                objective.reads_masked for objective in readers):
+            return {}
+        if not readers:
+            return {"read_at": []}
+        # Models that are exported, whose batches have no labels, compute all tokens.
+        return {"read_at": [batch["masked_lm_positions"]]} if "masked_lm_ids" in batch else {}
 
     def read_outputs(self, outputs: Any, batch: Batch, seeds: Sequence) -> dict[str, Tensor]:
         """Returns the logits of each objective by its name, from the network's outputs; `seeds` are
