@@ -95,8 +95,9 @@ def start(flags, **options):
 
 
 def after_first_checkpoint(process):
-    """Waits until a process that saves every other report has reported three times."""
-    return process.wait_for("step ", 3)
+    """Waits until a process that saves every other report has begun its second checkpoint, and so
+    has written the first."""
+    return process.wait_for("step ", 5)
 
 
 def latest(folder):
