@@ -86,9 +86,10 @@ class Changeable:
 
     def _can_end_early(self, options):
         """Whether the last layer can compute some tokens' vectors alone. A quantised network needs
-        all, since it keeps the range of what it computes."""
+        all, since it keeps the range of what it computes; so does one that carries vectors on."""
         last = self.layers_[-1]
         return (self.pools_first and not self.config.quantisation
+                and not getattr(self, "carries", None)
                 and not options.get("layers") and not options.get("return_attention")
                 and type(last).call is TransformerLayer.call
                 and type(last.attention).call is SelfAttention.call)

@@ -16,8 +16,8 @@ UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
 BERT_ROLES = {"unk": UNKNOWN, "cls": CLS, "sep": SEP, "mask": MASK}
 ANGLE_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 VOCAB_FILE = "vocab.txt"
-# Tables of embeddings are padded to a multiple of 8 or 128; the largest to a multiple of 1,000.
-# One released table of many languages has 251,000 rows (keras-hub 0.32, `deberta_v3_base_multi`).
+# Tables of embeddings are padded to a multiple of 8 or 128; the largest to a multiple of 1,000:
+# one released table, for a hundred languages, has 251,000 rows (keras-hub 0.32).
 _MOST_PADDING_ROWS, _OF_LARGEST, _LARGEST = 127, 999, 200_000
 # Shares of tokens that text may never become: vocabularies have a few odd ones.
 _FEW_WORDS, _FEW_LETTERS = 0.01, 0.05

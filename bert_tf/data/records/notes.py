@@ -82,7 +82,10 @@ class FinishedPieces:
 
     def noted(self) -> list[int]:
         """Lists the pieces that have notes, intact or not."""
-        names = files.list_folder(self._folder) if files.is_folder(self._folder) else []
+        names = []
+        # Another share may finish the job, and remove the folder, at this moment.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            names = files.list_folder(self._folder)
         return sorted(int(match[1]) for name in names if (match := _PIECE.fullmatch(name)))
 
     def forget(self, index: int) -> None:
