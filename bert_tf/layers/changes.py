@@ -91,6 +91,7 @@ class Changeable:
         return (self.pools_first and not self.config.quantisation
                 and not getattr(self, "carries", None)
                 and not options.get("layers") and not options.get("return_attention")
+                and options.get("attention_bias") is None
                 and type(last).call is TransformerLayer.call
                 and type(last.attention).call is SelfAttention.call)
 

@@ -17,7 +17,7 @@ from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import exists, locked, make_folder, real_path, replace_aside
 from bert_tf.signals import STATUS, FirstSignal
 from bert_tf.training import resume
-from bert_tf.training.batches import BatchSize, Feed
+from bert_tf.training.batches import Feed
 from bert_tf.training.cluster import explain_lost_worker
 from bert_tf.training.distribution import count_workers, is_chief, mean_over_workers
 from bert_tf.training.learners.learner import Learner
@@ -76,7 +76,7 @@ class Run:
         self._place = resume.Place(self._records, settings)
         self._reporter: Reporter | None = None
         self._earlier_seconds = 0.0
-        self._batch = BatchSize(trainer, settings, self._records)
+        self._batch = _growing(trainer, settings, self._records)
 
     def train(self) -> None:
         """Trains to `settings.last_step`; evaluates on the way if asked to.
@@ -389,6 +389,14 @@ def _begun_with(saved, asked):
         print(f"--init_checkpoint={asked} is not used: this run began with "
               f"{begun or 'random weights'}", flush=True)
     return begun
+
+
+def _growing(trainer, settings, records):
+    """Returns the `BatchSize` of a run whose batches grow; None for others."""
+    if not getattr(settings, "batch_size_warmup_min_size", 0):
+        return None
+    from bert_tf.training.growing_batches import BatchSize
+    return BatchSize(trainer, settings, records)
 
 
 def _divide(records, settings, shares):

@@ -12,7 +12,7 @@ from bert_tf.data import RecordSet
 from bert_tf.data.batches.packing import PackedRecords
 from bert_tf.errors import InputError
 from bert_tf.training import Run, resume
-from bert_tf.training.batches import growing_batch
+from bert_tf.training.growing_batches import growing_batch
 from bert_tf.training.settings import TrainSettings
 from tests.training import tiny
 
