@@ -16,7 +16,7 @@ import dataclasses
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import file_size, make_folder, real_path
-from bert_tf.finetuning.quantisation import QuantisationFlags
+from bert_tf.finetuning.model import QuantisationFlags
 from bert_tf.flags import REQUIRED, option
 from run_scripts import commands
 

@@ -15,7 +15,7 @@ from bert_tf.checkpoints.huggingface import _OWN_FILES as OWN_FILES
 from bert_tf.checkpoints.huggingface_models import MODELS
 from bert_tf.config import CONFIGS, EncoderConfig
 from bert_tf.config.sizes import PRESETS
-from bert_tf.finetuning_defaults import DEFAULTS
+from bert_tf.finetuning.paper_defaults import DEFAULTS
 from bert_tf.recipes import RECIPES
 from run_scripts import commands
 from run_scripts.analysis.model import SHOWN

@@ -4,11 +4,10 @@ import dataclasses
 
 import pytest
 
-from bert_tf import finetuning_defaults, flags
+from bert_tf import flags
 from bert_tf.config import CONFIGS, EncoderConfig, XLNetConfig
 from bert_tf.finetuning import mixture, paper_defaults
-from bert_tf.finetuning.head_flags import ClassifierFlags
-from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.model import ClassifierFlags, ModelFlags
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
@@ -32,7 +31,7 @@ def test_rows_name_flags_tasks_and_sizes():
     flags = {field.name: field for kind in (SquadFlags, TaskFlags, ModelFlags, ClassifierFlags,
                                             FineTuneSettings)
              for field in dataclasses.fields(kind)}
-    for kind, rows in finetuning_defaults.DEFAULTS.items():
+    for kind, rows in paper_defaults.DEFAULTS.items():
         assert kind in CONFIGS and kind != "bert"
         assert set(rows) <= {"", "large", "squad", "squad_v2", *TASKS}
         for name, value in (pair for row in rows.values() for pair in row.items()):
@@ -59,18 +58,18 @@ def test_rows_name_flags_tasks_and_sizes():
                                  "num_train_epochs": 10.0}),
     ("electra", 24, 1024, "", {"learning_rate": 5e-5, "layer_decay": 0.9, "layer_decay_top": 2})])
 def test_a_task_comes_before_a_size_and_that_before_all(kind, layers, width, task, expected):
-    found = finetuning_defaults.find(config(kind, layers, width), task)
+    found = paper_defaults.find(config(kind, layers, width), task)
     assert expected.items() <= found.items() and bool(found) == bool(expected)
 
 
 def test_sequences_are_no_longer_than_the_model_takes():
-    assert finetuning_defaults.find(config("roberta", positions=64), "")["max_seq_length"] == 64
+    assert paper_defaults.find(config("roberta", positions=64), "")["max_seq_length"] == 64
 
 
 @pytest.mark.parametrize("task", ["", "mnli", "squad"])
 def test_transformer_xl_does_not_learn_as_xlnet(task):
-    assert finetuning_defaults.find(XLNetConfig(directionality="left_to_right"), task) == {}
-    assert finetuning_defaults.find(XLNetConfig(), task)["optimizer"] == "xlnet_adam"
+    assert paper_defaults.find(XLNetConfig(directionality="left_to_right"), task) == {}
+    assert paper_defaults.find(XLNetConfig(), task)["optimizer"] == "xlnet_adam"
 
 
 def test_only_training_takes_them_and_flags_come_first(folder):

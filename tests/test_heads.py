@@ -10,7 +10,7 @@ import pytest
 import bert_tf
 from bert_tf import bert, models, objectives
 from bert_tf.config import ElmoConfig, EncoderConfig, UniversalConfig
-from bert_tf.finetuning.head_flags import ClassifierFlags
+from bert_tf.finetuning.model import ClassifierFlags
 from bert_tf.flags.options import fields_of
 from bert_tf.heads import CAUSAL, CHOICES, FURTHER, HEADS, OBJECTIVES, TAUGHT
 from bert_tf.objectives.base import Objective

@@ -5,8 +5,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf import finetuning_defaults
-from bert_tf.finetuning import mixture
+from bert_tf.finetuning import mixture, paper_defaults
 from bert_tf.finetuning.jobs import MTDNN_DEFAULTS
 from bert_tf.tasks.named import SQUAD, TASKS
 
@@ -173,9 +172,9 @@ def rows(tables: list[Table]) -> dict[str, dict]:
     return dict(found)
 
 
-@pytest.mark.parametrize("kind", {**TABLES, **finetuning_defaults.DEFAULTS})
+@pytest.mark.parametrize("kind", {**TABLES, **paper_defaults.DEFAULTS})
 def test_relatives_learn_as_their_papers_say(kind):
-    assert rows(TABLES[kind]) == finetuning_defaults.DEFAULTS[kind]
+    assert rows(TABLES[kind]) == paper_defaults.DEFAULTS[kind]
 
 
 def test_tasks_are_learned_as_the_paper_of_bert_says():

@@ -18,7 +18,7 @@ from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import LIBRARY_INPUTS, IdsModel, answers
 from bert_tf.export.saving import save_lite, save_onnx
-from bert_tf.finetuning.quantisation import QuantisationFlags
+from bert_tf.finetuning.model import QuantisationFlags
 from bert_tf.objectives.classification import Classification
 from bert_tf.recipes import find_distillation
 from bert_tf.tokenization.vocabulary import Vocabulary

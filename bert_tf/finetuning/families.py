@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import finetuning_defaults
 from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json
-from bert_tf.finetuning import jobs
+from bert_tf.finetuning import jobs, paper_defaults
 from bert_tf.finetuning.run import FineTuneRun
 from bert_tf.models.t5.finetuning import LONGEST_INPUT
 from bert_tf.models.t5.tasks import TextTask, read_split, text_task
@@ -41,7 +40,7 @@ class Heads:
 
     def defaults(self, config: Any, task: str) -> Mapping[str, Any]:
         """The settings of the model's paper."""
-        return finetuning_defaults.find(config, task)
+        return paper_defaults.find(config, task)
 
     def named(self, task: Task, data_dir: str) -> dict[str, Any]:
         """The settings that name a task and its files."""

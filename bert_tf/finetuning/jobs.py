@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from bert_tf.errors import InputError, nearest
 from bert_tf.files import exists, fetched, read_json
 from bert_tf.finetuning import paper_defaults
-from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
 from bert_tf.finetuning.mixture import MixtureFlags
-from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.model import ClassifierFlags, ModelFlags, TaggerFlags
 from bert_tf.finetuning.python_values import items, plain, typed
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.suite_flags import SuiteFlags

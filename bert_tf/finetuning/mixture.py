@@ -3,25 +3,25 @@
 import dataclasses
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import compression, objectives
+from bert_tf import compression, objectives, training
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.errors import InputError, naming
-from bert_tf.files import exists, read_json
+from bert_tf.files import copy_file, exists, make_folder, read_json, write_aside, write_json
 from bert_tf.finetuning.member import Member
-from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
 from bert_tf.finetuning.model import ModelFlags, open_encoder
 from bert_tf.finetuning.one_task import with_begun
-from bert_tf.finetuning.task_rows import check_row
-from bert_tf.flags import check_used, option
+from bert_tf.finetuning.python_values import typed
+from bert_tf.flags import check, check_used, only, option
 from bert_tf.heads import HEADS
 from bert_tf.models.mtdnn.order import SAMPLINGS, TaskOrder
 from bert_tf.opening import Model
+from bert_tf.recipes.distillation import DISTILLATIONS, Distillation, find_distillation
 from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
-from bert_tf.tasks.task import Defaults
+from bert_tf.tasks.task import Defaults, Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.optimizers.table import SCHEDULES
 from bert_tf.training.settings import FineTuneSettings
@@ -38,6 +38,9 @@ _OF_KINDS = {"regression": ("label_scale", "label_mean"),
              "multiple_choice": ("max_qa_length", "carry_choices")}
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
+# How tasks learn unless their row names another way.
+MTDNN = DISTILLATIONS["mtdnn_kd"]
+_NO_FOLDERS = ("", ".", "..")
 
 
 @dataclasses.dataclass
@@ -304,3 +307,138 @@ def objectives_of(members: list[Member]) -> Callable:
         return made
 
     return make
+
+
+def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...]:
+    """The folders of the teachers of a task, from its row.
+
+    Raises:
+        InputError: they are not folders, or the task can have none.
+    """
+    folders = tuple(row.get("teachers", ()))
+    if folders and any(feature.axis == "C*S" for feature in task.kind.features):
+        raise InputError(f"teachers of {name}: give folders of classification "
+                         "or regression models.")
+    return folders
+
+
+def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
+    """Returns the `Distillation` of a task, from its row."""
+    distillation = find_distillation(row.get("distillation", MTDNN.name))
+    if [term.objective for term in distillation.terms] != ["SoftTargets"]:
+        raise InputError(f"distillation of {name}: {distillation.name} compares more than logits; "
+                         "give one that compares only logits, such as mtdnn_kd or minibert.")
+    return distillation
+
+
+def taught_records(member, folder: str) -> "compression.TaughtRecords":
+    """The training records of a task, a `Member`, that its teachers answer, for a folder."""
+    source = member.splits.sources["train"]
+    teachers = compression.Teachers(tuple(map(compression.Teacher, member.teachers)))
+    teachers.check(member.task)
+    own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
+    return compression.TaughtRecords(
+        compression.TransferSource(**own), member.task.kind.record_options(*member.of_input),
+        member.model.tokenizer, folder, teachers)
+
+
+def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
+    """Describes the `Distillation`s of tasks, if one of them is not MT-DNN's."""
+    rows = {name: row.describe() for name, row in taught.items() if row != MTDNN}
+    return {"distillation": rows} if rows else {}
+
+
+def shared_features(members: Sequence) -> Any:
+    """The `SharedFeatures` of some tasks, which are `Member`s."""
+    of_words = {member.name for member in members if member.task.kind.name == "tagging"}
+    soft = {is_word: max((len(member.task.labels) or 1 for member in members if member.teachers
+                          and (member.name in of_words) == is_word), default=0)
+            for is_word in (False, True)}
+    from bert_tf.models.mtdnn.batches import SharedFeatures
+    return SharedFeatures(bool(of_words), soft[False], soft[True])
+
+
+@dataclasses.dataclass
+class TaskRow(TaskFlags):
+    """The keys of a row, except `task`."""
+
+    teachers: list[str] = option([], "Folders of models whose mean probabilities are learned.")
+    distillation: str | None = only("teachers")(
+        None, "How they are learned, a --recipe of bert-distill.")
+    dropout_p: float | None = option(None, "Dropout before the head's last layer.", least=0,
+                                     below=1)
+    loss_weight: float | None = option(None, "Factor of the loss.", above=0, below=float("inf"))
+    answer_opt: int | None = option(None, "1: a stochastic answer network.", choices=(0, 1))
+
+    __post_init__ = check
+
+
+KEYS = tuple(field.name for field in dataclasses.fields(TaskRow) if field.name != "task")
+
+
+def check_row(name: str, row: Any, path: str) -> dict[str, Any]:
+    """Returns the given values of a task's row, with the types of `TaskRow`.
+
+    Args:
+        path: the file with the row.
+
+    Raises:
+        InputError: the task's name can't name a folder, or the row has other keys or values.
+    """
+    if name in _NO_FOLDERS or not name.isprintable() or set(name) & set("/\\"):
+        raise InputError(f"{path}: a task is called {name!r}, but each task has a folder of its "
+                         "name; give it another name.")
+    wrong = set(row) - set(KEYS) if isinstance(row, Mapping) else {repr(row)}
+    if wrong:
+        raise InputError(f"{path}: the row of {name} has {', '.join(sorted(wrong))}; its keys may "
+                         f"be {', '.join(KEYS)}.")
+    values = {key: value for key, value in row.items() if value is not None}
+    if isinstance(values.get("teachers"), str):
+        values["teachers"] = [values["teachers"]]
+    with naming(f"{path}: the row of {name}"):
+        values = typed(TaskRow, values)
+        TaskRow(**values)
+    return values
+
+
+def copy_submissions(member: Member, splits: Iterable[str]) -> None:
+    """Copies to one folder the files that GLUE's server takes of a task's splits."""
+    for split in splits:
+        name = member.task.split(split).submission
+        path = os.path.join(member.folder, name or "")
+        if split in member.splits.test_splits and name and exists(path):
+            folder = os.path.join(member.settings.output_dir, "submission")
+            make_folder(folder, "output_dir")
+            copy_file(path, os.path.join(folder, name))
+            print(f"wrote {os.path.join(folder, name)}", flush=True)
+
+
+def write_scores(run, scores: dict[str, float]) -> None:
+    """Writes scores of a `FineTuneRun`'s tasks, and of training the curves and best epochs."""
+    folder = run.settings.output_dir
+    if any(member.splits.eval_splits for member in run.members):
+        scores = {"average": run.average(scores), **scores}
+    described = {"headlines": {m.name: m.headline for m in run.members}, "metrics": scores}
+    if run.flags.do_train:
+        described["best_epochs"] = _write_curves(run)
+    for name, value in scores.items():
+        print(f"{name} = {value:.4f}", flush=True)
+    write_json(os.path.join(folder, "metrics.json"), described)
+    training.write_eval_results(folder, scores)
+
+
+def _write_curves(run):
+    """Writes a line per epoch with the headline of each task; returns the best epoch of each."""
+    columns = {"average": "average", **{m.name: m.headline for m in run.members}}
+    lines = training.read_metrics(run.settings.output_dir, "eval")
+    with write_aside(os.path.join(run.settings.output_dir, "dev_curves.tsv")) as file:
+        file.write("\t".join(["epoch", "step", *columns]) + "\n")
+        file.writelines("\t".join([f"{line['step'] / run.epoch_steps:g}", str(line["step"]), *(
+            f"{line[name]:.4f}" for name in columns.values())]) + "\n" for line in lines)
+    best = {}
+    for name, column in columns.items():
+        values = [-math.inf if math.isnan(line[column]) else line[column] for line in lines]
+        index = max(range(len(lines)), key=values.__getitem__)
+        best[name] = {"epoch": lines[index]["step"] / run.epoch_steps, "score": values[index]}
+        print(f"best epoch of {name}: {best[name]['epoch']:g} ({values[index]:.4f})", flush=True)
+    return best

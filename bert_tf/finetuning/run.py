@@ -14,14 +14,14 @@ from bert_tf.data.batches import bucketing
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.files import exists, make_folder, read_json, write_json
-from bert_tf.finetuning import archive, mixture, mixture_reports, mixture_teaching
-from bert_tf.finetuning.head_masks import mask, masked_heads
+from bert_tf.finetuning import mixture
 from bert_tf.finetuning.member import Member
-from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
+from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, mask, masked_heads, save_task
 from bert_tf.finetuning.one_task import plan_task
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.suites import write_archives
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trials import DEGENERATE
 
@@ -154,11 +154,11 @@ class FineTuneRun:
                 self.write(answered)
                 return
             member.write(answered)
-            mixture_reports.copy_submissions(member, answered)
+            mixture.copy_submissions(member, answered)
             for split in member.splits.eval_splits:
                 scores |= member.score(split, answered[split])
         if scores:
-            mixture_reports.write_scores(self, scores)
+            mixture.write_scores(self, scores)
 
     def write(self, answered: dict) -> None:
         """Writes the predictions of the only task, and their scores.
@@ -168,7 +168,7 @@ class FineTuneRun:
         """
         member, = self.members
         member.write(answered)
-        archive.write_archives(self.settings.output_dir, {
+        write_archives(self.settings.output_dir, {
             one.archive_of for one in member.predictions.values()} - {""})
         scored = [split for split in answered if member.predictions[split].is_scored(
             split in member.splits.eval_splits)]
@@ -353,7 +353,7 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
                          "have one shape; give another --distribution_strategy.")
     run.make_records(strategy, [member.plan_records(
         run.records_folder(member), functools.partial(
-            mixture_teaching.taught_records, member, run.records_folder(member))
+            mixture.taught_records, member, run.records_folder(member))
         if member.teachers else None)
         for member in (*members, *run.guests)])
     if model_flags.do_train:
@@ -363,7 +363,7 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
         run.epoch_steps = order.steps_of_epoch
         from bert_tf.models.mtdnn.batches import TaskBatches
         run.train_set = TaskBatches(sets, order, settings.gradient_accumulation_steps,
-                                    shared=mixture_teaching.shared_features(members))
+                                    shared=mixture.shared_features(members))
     run.tuning = _mixture_tuning(run, strategy)
     run.check_training()
     return run
@@ -380,7 +380,7 @@ def _mixture_tuning(run, strategy):
         {"tasks": {member.name: list(member.head()) for member in members},
          "input": {member.name: member.options for member in members},
          "best_of": run.deciding, "padding": run.padding,
-         **mixture_teaching.described(taught)},
+         **mixture.described(taught)},
         {member.name: [member.sets[split].identity() for split in member.splits.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else MultiTaskLearner,

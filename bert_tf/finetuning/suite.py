@@ -2,6 +2,7 @@
 processes that share an output folder. The median on the development set chooses the point.
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -11,6 +12,8 @@ import statistics
 import time
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import DivergedError, InputError, choose_from
@@ -27,10 +30,10 @@ from bert_tf.files import (
 )
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.families import HEADS, Heads
-from bert_tf.finetuning.majority import answer_most_frequent
-from bert_tf.tasks.in_libraries import placed
-from bert_tf.tasks.named import OF_SUITES, find_folder
+from bert_tf.tasks.kinds.labelled import SplitPredictions
+from bert_tf.tasks.named import OF_SUITES, TASKS, find_folder, placed
 from bert_tf.tasks.suites import Row, Suite, is_of
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training import resume
 from bert_tf.training.trials import DIVERGED
 
@@ -372,3 +375,26 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
 def _plain(name):
     """The name of a task without hyphens, underscores and the prefix of SuperGLUE's RTE."""
     return name.lower().replace("-", "").replace("_", "").removeprefix("superglue")
+
+
+def answer_most_frequent(task: str, data_dir: str, output_dir: str) -> None:
+    """Answers the labelled splits and the test files of a named task, and writes predictions and
+    scores as a fine-tuning run does. Of equally frequent labels the first counts."""
+    named = placed(TASKS[task], data_dir)
+    has_test = any(named.has_file(data_dir, split) for split in named.splits
+                   if split.startswith("test"))
+    files = TaskFlags(task=task, data_dir=data_dir).find(named, True, True, has_test)
+    counts = collections.Counter(example.label for example in files.sources["train"].examples())
+    label = max(sorted(counts), key=counts.__getitem__)
+    scores: dict[str, float] = {}
+    for split in dict.fromkeys([*files.eval_splits, *files.test_splits]):
+        predictions = SplitPredictions(files.sources[split])
+        answers = np.full(len(predictions.examples), label)
+        predictions.write(output_dir, {"probabilities": np.eye(len(named.labels))[answers]},
+                          answers, split in files.test_splits)
+        if split in files.eval_splits:
+            scores |= {f"{split}/{name}": score
+                       for name, score in predictions.score(answers).items()}
+    write_json(os.path.join(output_dir, "metrics.json"), {
+        "task": task, "headline": named.kind.headline(named, files.eval_splits),
+        "label": named.labels[label], "metrics": scores})

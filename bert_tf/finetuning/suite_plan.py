@@ -11,8 +11,7 @@ import numpy as np
 from bert_tf.errors import counted
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
 from bert_tf.opening import Model, open_model
-from bert_tf.tasks.in_libraries import placed
-from bert_tf.tasks.named import OF_SUITES
+from bert_tf.tasks.named import OF_SUITES, placed
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trials import DIVERGED, RESULT, descriptions

@@ -1,22 +1,31 @@
 """A suite's run, from its flags to its reports."""
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+import os
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
-from bert_tf.finetuning import suite_plan, suite_reports
+from bert_tf.files import exists, make_folder, relative, write_aside, write_json
+from bert_tf.finetuning import suite_plan
 from bert_tf.finetuning.families import FAMILIES, HEADS
 from bert_tf.finetuning.paper_defaults import config_of
-from bert_tf.finetuning.suite import SuiteRun, find_rows
+from bert_tf.finetuning.suite import Cell, SuiteRun, find_rows
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags import check
-from bert_tf.tasks.suites import SUITES, Grid
+from bert_tf.tasks import suites
+from bert_tf.tasks.named import OF_SUITES, placed
+from bert_tf.tasks.suites import SUITES, Grid, is_of
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.trials import deviation
 
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
 _SUITE = ("suite", "data_dir", "output_dir", "tasks", "train_majority", "rank_pronouns",
           "intermediate", "num_trials", "random_seed", "grid_learning_rate",
           "grid_train_batch_size", "grid_num_train_epochs", "dry_run")
+_HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best", "runs")
 
 
 def open_suite(job: SuiteFlags) -> SuiteRun:
@@ -89,7 +98,158 @@ def carry_out(job: SuiteFlags, begin: Callable[[], None]) -> None:
     make_folder(job.output_dir, "output_dir")
     begin()
     run.carry_out()
-    suite_reports.report(run)
+    report(run)
     if lost := [row.task for row in run.rows if run.is_lost(row.task)]:
         raise InputError(f"every run of {' and '.join(lost)} diverged; give a lower "
                          "--grid_learning_rate.")
+
+
+def report(run: SuiteRun) -> dict[str, Any]:
+    """Writes and prints results.json, table.md and submission.zip; returns the results."""
+    summary = summarize(run)
+    lines = [*table(run, summary), *table_of_ways(run, summary), *table_beside_papers(run, summary)]
+    lines += ["", *(f"{name.title()} of the medians: {100 * summary[name]:.1f}"
+                    for name in ("average", "score") if name in summary)]
+    lines += [f"They count {task} without {' and '.join(names)}: no such file was there."
+              for task, names in summary.get("lacking", {}).items()]
+    lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} diverged, and is not counted."
+              for row in run.rows for cells in run.cells_of(row.task).values() for cell in cells
+              if run.diverged(cell)]
+    if summary["missing"] and run.suite.has_score:
+        lines.append(f"No score: {', '.join(summary['missing'])} not measured.")
+    print("\n".join(lines), flush=True)
+    write_json(os.path.join(run.output_dir, "results.json"), summary)
+    with write_aside(os.path.join(run.output_dir, "table.md")) as file:
+        file.writelines(line + "\n" for line in lines)
+    print("".join(f"{line}.\n" for line in refusals(run)), end="", flush=True)
+    names, missing = write_archive(run)
+    if names:
+        print(suites.describe_archive(run.output_dir, names, missing), flush=True)
+    return summary
+
+
+def summarize(run: SuiteRun) -> dict[str, Any]:
+    """The results of all finished cells: of each task and point the mean, the deviation of a sample
+    and the median of each metric; of finished tasks the choice; the suite's figures of the
+    medians, and the development sets that these lack. Percentages are given as fractions."""
+    tasks: dict[str, Any] = {}
+    for row in run.rows:
+        tasks[row.task] = {"points": {point: _point(run, row, cells)
+                                      for point, cells in run.cells_of(row.task).items()}}
+        if cell := run.chosen(row.task):
+            tasks[row.task] |= {"chosen": cell.point, "seed": cell.seed,
+                                "folder": relative(cell.folder, run.output_dir)}
+    medians = _medians({"tasks": tasks})
+    missing = run.suite.missing(medians)
+    figures = {} if missing or not run.suite.has_score else {"score": run.suite.score(medians)}
+    if run.suite.has_average and not set(missing) & {
+            row.task for row in run.suite.rows if row.average}:
+        figures["average"] = run.suite.average(medians)
+    if figures and (lacking := {row.task: names for row in run.rows if (
+            names := _lacking(row, medians.get(row.task)))}):
+        figures["lacking"] = lacking
+    for split in ("dev", "test"):
+        if ways := run.suite.languages(medians, split):
+            figures.setdefault("ways", {})[split] = ways
+    return {"tasks": tasks, "missing": missing, **figures}
+
+
+def _medians(summary):
+    """The medians of each finished task at the chosen point, by "split/metric"."""
+    return {task: {name: of["median"] for name, of in result["points"][result["chosen"]].items()}
+            for task, result in summary["tasks"].items() if "chosen" in result}
+
+
+def _lacking(row, scores):
+    """The development sets of a finished task, such as MNLI's two, that have no scores."""
+    known = {name.rpartition("/")[0] for name in scores or ()}
+    return scores and [name for name, split in OF_SUITES[row.task].splits.items()
+            if name.startswith("dev") and split.label is not None and name not in known]
+
+
+def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
+    results = {cell.seed: result["metrics"] for cell in cells
+               if (result := run.result(cell)) and not run.diverged(cell)}
+    point = {}
+    # A file may not have been there for all seeds.
+    for name in dict.fromkeys(name for metrics in results.values() for name in metrics):
+        whole = 100 if OF_SUITES[row.task].kind.is_percent(name) else 1
+        by_seed = {str(seed): metrics[name] / whole for seed, metrics in results.items()
+                   if name in metrics}
+        values = list(by_seed.values())
+        point[name] = {"mean": statistics.fmean(values), "median": statistics.median(values),
+                       "stdev": deviation(values), "values": by_seed}
+    return point
+
+
+def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown: a row for each metric of each point; * marks the choice.
+    Test files with labels, such as RACE's, have rows too; test files of languages have tables."""
+    lines = [f"| {' | '.join(_HEADING)} |", "|---" * len(_HEADING) + "|"]
+    for row in run.rows:
+        task = summary["tasks"][row.task]
+        for point, metrics in task["points"].items():
+            for name, of in metrics.items():
+                if is_of(name if run.suite.ways else name.removeprefix("test/"),
+                         (*row.metrics, *row.shown)):
+                    mark = " *" * (point == task.get("chosen"))
+                    lines.append(f"| {row.task} | {name} | {point}{mark} | " + " | ".join((
+                        f"{100 * of['mean']:.1f} ± {100 * of['stdev']:.1f}",
+                        f"{100 * of['median']:.1f}", f"{100 * max(of['values'].values()):.1f}",
+                        str(len(of["values"])))) + " |")
+    return lines
+
+
+def table_of_ways(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown for dev and for test: a row for each way to other languages,
+    a column for each language."""
+    lines = []
+    for split, ways in summary.get("ways", {}).items():
+        columns = [*next(iter(run.suite.ways.values())), "average"]
+        lines += ["", f"| {split} | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+        lines += [f"| {way} | " + " | ".join(
+            f"{100 * cells[column]:.1f}" if column in cells else "-" for column in columns) + " |"
+            for way, cells in ways.items()]
+    return lines
+
+
+def table_beside_papers(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown: the medians of this run on development sets, and published
+    scores of test sets; a column for each task. A task with several cells has them all."""
+    suite = run.suite
+    if not suite.published:
+        return []
+    figure = "average" if suite.has_average else "score"
+    medians = _medians(summary)
+    own = [[f"{100 * value:.1f}" for name, value in medians.get(task, {}).items()
+            if is_of(name, metrics)] for task, metrics in suite.compared]
+    rows = [("this run, development sets", own,
+             f"{100 * summary[figure]:.1f}" if figure in summary else "-"),
+            *((f"{one.system} ({one.source}), test sets", [map(str, cells) for cells in one.cells],
+               str(one.figure)) for one in suite.published)]
+    columns = ["system", *(task for task, _ in suite.compared), figure]
+    return ["", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *(
+        f"| {system} | {' | '.join('/'.join(cell) or '-' for cell in cells)} | {total} |"
+        for system, cells, total in rows)]
+
+
+def refusals(run: SuiteRun) -> Iterator[str]:
+    """Yields why the archive lacks the predictions for a test file that was there."""
+    for row in run.rows:
+        cell, folder = run.chosen(row.task), run.folder(row)
+        task = placed(OF_SUITES[row.task], folder)
+        for split, layout in task.splits.items():
+            if (cell and layout.submission and task.has_file(folder, split)
+                    and not exists(os.path.join(cell.folder, layout.submission))):
+                [source] = TaskFlags(task=task.name, data_dir=folder).find_sources(task, [split])
+                numbers = (example.document if task.kind.is_grouped else number
+                           for number, example in enumerate(source.examples()))
+                count = sum(1 for _ in itertools.groupby(numbers))
+                yield layout.refusal(task.name, source.path, count)
+
+
+def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:
+    """Writes submission.zip of the chosen cells' files; see `suites.write_archive`."""
+    chosen = {row.task: run.chosen(row.task) for row in run.rows}
+    return suites.write_archive(run.output_dir, run.suite, {
+        task: cell.folder for task, cell in chosen.items() if cell})

@@ -17,7 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked, shown_name
 from bert_tf.tasks import forms, libraries
 from bert_tf.tasks.json_elements import read_numbered
-from bert_tf.tasks.library_lines import read_library
+from bert_tf.tasks.libraries import read_library
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
 _LOOKED_AT = 1000           # lines of tagged words, whose columns are counted

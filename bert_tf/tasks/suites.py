@@ -7,12 +7,17 @@ average over languages of arXiv:1901.07291, table 1.
 
 import dataclasses
 import itertools
+import os
 import statistics
-from collections.abc import Collection, Iterator, Mapping
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bert_tf.tasks.named import XNLI_LANGUAGES
+from bert_tf.files import exists, open_file, replace_aside
+from bert_tf.tasks.named import OF_SUITES, XNLI_LANGUAGES
 
+ARCHIVE = "submission.zip"
+_DATE = (1980, 1, 1, 0, 0, 0)       # of files in the archive, so that equal runs give equal bytes
 Scores = Mapping[str, Mapping[str, float]]      # of tasks, by "split/metric"
 
 
@@ -223,3 +228,39 @@ SUITES = {
             "translate-test": {"en": "xnli"} | dict.fromkeys(_NOT_ENGLISH, "xnli-translate-test")}),
     "race": Suite((Row("race", shown=("middle_accuracy", "high_accuracy")),)),
 }
+
+
+def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
+                  ) -> tuple[list[str], list[str]]:
+    """Writes submission.zip to a folder; returns the names of its files, and the names of official
+    files that are missing. Without a file there is no archive.
+
+    Args:
+        folders: of a task's file, by the name of the task.
+    """
+    # The task of each file that the server takes, in the suite's order.
+    tasks = {layout.submission: row.task for row in suite.rows if not row.is_first
+             for layout in OF_SUITES[row.task].splits.values() if layout.submission}
+    files = {name: path for name, task in tasks.items() if task in folders
+             and exists(path := os.path.join(folders[task], name))}
+    if files:
+        with (replace_aside(os.path.join(folder, ARCHIVE)) as aside,
+              zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive):
+            for name, path in sorted(files.items()):
+                with open_file(path, "rb") as file:
+                    archive.writestr(zipfile.ZipInfo(name, _DATE), file.read(),
+                                     zipfile.ZIP_DEFLATED)
+    return sorted(files), [name for name in tasks if name not in files]
+
+
+def describe_archive(folder: str, names: list[str], missing: list[str]) -> str:
+    """Returns a line on the files of the archive in a folder, and on the server's missing files."""
+    return f"wrote {os.path.join(folder, ARCHIVE)} with {', '.join(names)}" + (
+        f"; the server also wants {', '.join(missing)}" if missing else "")
+
+
+def write_archives(folder: str, suites: Iterable[str]) -> None:
+    """Writes the archives of suites whose files are in a folder, and reports on them."""
+    for suite in (SUITES[name] for name in sorted(suites)):
+        print(describe_archive(folder, *write_archive(
+            folder, suite, {row.task: folder for row in suite.rows})), flush=True)

@@ -11,7 +11,7 @@ from bert_tf import analysis, compression, flags, training
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path, write_json
-from bert_tf.finetuning.head_masks import parse_heads
+from bert_tf.finetuning.model import parse_heads
 from bert_tf.model_card import write_card
 from bert_tf.networks import attentions
 from bert_tf.opening import open_model

@@ -15,10 +15,9 @@ from bert_tf.export.answer_model import AnswerModel
 from bert_tf.export.saving import save_model
 from bert_tf.export.text_model import ChoiceModel, TaggerModel, TextModel
 from bert_tf.tasks import squad
-from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.squad_answers import find_answers
+from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

@@ -22,8 +22,8 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.files import Held, locked
-from bert_tf.finetuning import suite, suite_flags, suite_plan, suite_reports, suite_run
-from bert_tf.tasks.kinds.submissions import write_submission
+from bert_tf.finetuning import suite, suite_flags, suite_plan, suite_run
+from bert_tf.tasks.kinds.labelled import write_submission
 from bert_tf.tasks.named import TASKS, XNLI_LANGUAGES
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training.learners.learner import Learner
@@ -523,7 +523,7 @@ def test_figures_say_which_development_set_they_lack(folder, tmp_path, capsys):
     run.result = lambda cell: {"metrics": {
         f"{split}/{metric}": 0.9 if split == "dev_mismatched" else 0.3
         for split in scores.get(cell.row.task, ["dev"]) for metric in cell.row.metrics}}
-    found = suite_reports.report(run)
+    found = suite_run.report(run)
     assert "lacking" not in found and "without" not in capsys.readouterr().out
     assert found["average"] == pytest.approx((8 * 0.3 + 0.9) / 9)
     rows = {line.split(" | ")[0][2:]: line for line in (tmp_path / "table.md").read_text(
@@ -534,7 +534,7 @@ def test_figures_say_which_development_set_they_lack(folder, tmp_path, capsys):
     assert "| 84.6/83.4 | 90.5 | 66.4 | 79.6 |" in rows[
         "BERT-Base (arXiv:1810.04805, table 1), test sets"]
     scores["mnli"].pop()
-    found = suite_reports.report(run)
+    found = suite_run.report(run)
     assert found["average"] == pytest.approx(0.3)
     assert found["lacking"] == {"mnli": ["dev_mismatched"]}
     line = "They count mnli without dev_mismatched: no such file was there."
@@ -548,7 +548,7 @@ def test_seeds_may_have_been_scored_on_other_files():
     run = types.SimpleNamespace(result=lambda cell: {"metrics": known[cell.seed]},
                                 diverged=lambda cell: False)
     for seeds in ((1, 2, 3), (2, 3, 1)):
-        found = suite_reports._point(run, SUITES["glue"].row("mnli"), [
+        found = suite_run._point(run, SUITES["glue"].row("mnli"), [
             types.SimpleNamespace(seed=seed) for seed in seeds])
         assert found["dev_matched/accuracy"]["mean"] == 0.75
         assert found["dev_mismatched/accuracy"]["values"] == {"2": 0.25}
@@ -586,7 +586,7 @@ def test_the_archive_is_what_the_server_takes(folder, tmp_path, whole):
         chosen[row.task] = suite.Cell(row, "p", 1, str(place), "", {})
     run = dataclasses.replace(run, rows=list(run.suite.rows), output_dir=str(tmp_path))
     run.chosen = chosen.get
-    assert suite_reports.write_archive(run) == (sorted(OFFICIAL), [])
+    assert suite_run.write_archive(run) == (sorted(OFFICIAL), [])
     first = (tmp_path / "submission.zip").read_bytes()
     with zipfile.ZipFile(tmp_path / "submission.zip") as archive:
         assert sorted(archive.namelist()) == sorted(OFFICIAL)
@@ -594,9 +594,9 @@ def test_the_archive_is_what_the_server_takes(folder, tmp_path, whole):
             lines = archive.read(name).decode().splitlines()
             assert lines[0] == "index\tprediction" and len(lines) == 1 + count
             assert lines[-1].startswith(f"{count - 1}\t")
-    suite_reports.write_archive(run)
+    suite_run.write_archive(run)
     assert (tmp_path / "submission.zip").read_bytes() == first
     run = dataclasses.replace(run, rows=[], suite=SUITES["superglue"])
-    assert set(suite_reports.write_archive(run)[1]) == {        # super.gluebenchmark.com/faq
+    assert set(suite_run.write_archive(run)[1]) == {        # super.gluebenchmark.com/faq
         "AX-b.jsonl", "AX-g.jsonl", "BoolQ.jsonl", "CB.jsonl", "COPA.jsonl", "MultiRC.jsonl",
         "ReCoRD.jsonl", "RTE.jsonl", "WiC.jsonl", "WSC.jsonl"}

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.finetuning.mixture import MixtureFlags
-from bert_tf.finetuning.task_rows import check_row
+from bert_tf.finetuning.mixture import MixtureFlags, check_row
 
 ROW = {"train_file": "a.csv", "text_a_column": "body", "label_column": "folder"}
 

@@ -18,7 +18,7 @@ from bert_tf.compression import steps_of
 from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
-from bert_tf.finetuning.head_masks import mask, masked_heads
+from bert_tf.finetuning.model import mask, masked_heads
 from bert_tf.tasks.kinds.span import SquadPredictions
 from bert_tf.tasks.named import SQUAD, TASKS
 from bert_tf.tasks.reading import Example

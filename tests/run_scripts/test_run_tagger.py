@@ -12,8 +12,7 @@ from tensorflow.python.framework import config as tf_config
 
 import bert_tf
 from bert_tf.errors import InputError
-from bert_tf.finetuning.head_flags import TaggerFlags
-from bert_tf.finetuning.model import FEATURE_LAYERS, ModelFlags
+from bert_tf.finetuning.model import FEATURE_LAYERS, ModelFlags, TaggerFlags
 from bert_tf.objectives import lstms
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings

@@ -13,9 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.models.t5.task_flags import TextFlags
 from bert_tf.models.t5.tasks import TEXT_TASKS, text_task
 from bert_tf.tasks import task as tasks
-from bert_tf.tasks.in_libraries import configuration, placed
-from bert_tf.tasks.library_lines import read_library
-from bert_tf.tasks.named import OF_SUITES, TASKS
+from bert_tf.tasks.libraries import read_library
+from bert_tf.tasks.named import OF_SUITES, TASKS, configuration, placed
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.squad import read_answers, read_paragraphs
 from bert_tf.tasks.task_flags import TaskFlags

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.sentence import is_reached, mean_and_deviation, with_range
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.label_range import is_reached, mean_and_deviation, with_range
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.task_flags import own_task

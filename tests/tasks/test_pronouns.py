@@ -8,7 +8,7 @@ from bert_tf.bert.objective import MaskedLM
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.candidate_lm import CandidateLM
 from bert_tf.predictor import Predictor
-from bert_tf.tasks import pronouns
+from bert_tf.tasks.kinds import pronouns
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.saved_task import SavedTask

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.in_libraries import placed
-from bert_tf.tasks.named import find_task
+from bert_tf.tasks.named import find_task, placed
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.task import Split, Task
 from bert_tf.tasks.task_flags import TaskFlags

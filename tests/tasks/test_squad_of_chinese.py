@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import passage_words, read_paragraphs, word_spans
-from bert_tf.tasks.squad_answers import find_answers, find_file_answers
+from bert_tf.tasks.squad_answers import AnswerOptions, find_answers, find_file_answers
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 

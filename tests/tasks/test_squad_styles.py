@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import alignment
-from bert_tf.tasks.answer_finders import AnswerOptions, Prediction
+from bert_tf.tasks import passages
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import read_paragraphs
-from bert_tf.tasks.squad_answers import find_file_answers
+from bert_tf.tasks.squad_answers import AnswerOptions, Prediction, find_file_answers
 from bert_tf.tokenization import open_tokenizer
 
 # Golden set: length, stride, longest question, whether questions may have no answer, vocabulary.
@@ -122,7 +121,7 @@ def test_characters_are_aligned_as_by_the_slow_form():
             place = rng.randrange(len(tokens))
             tokens[place:place + rng.randint(0, 1)] = rng.choice(["", "x", "a"])
         tokens = "".join(tokens) or " "
-        found, expected = alignment.align(text, tokens, True), slowly_aligned(text, tokens, True)
+        found, expected = passages.align(text, tokens, True), slowly_aligned(text, tokens, True)
         assert (found is None) == (expected is None)
         dropped += found is None
         if found:

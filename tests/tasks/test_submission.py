@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.tasks.kinds.submissions import write_submission
+from bert_tf.tasks.kinds.labelled import write_submission
 from bert_tf.tasks.named import TASKS
 
 OFFICIAL = {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",

@@ -10,7 +10,6 @@ import pytest
 import sacrebleu
 
 from bert_tf.errors import InputError
-from bert_tf.finetuning import archive
 from bert_tf.models.t5 import scores as text_scores
 from bert_tf.models.t5.predictions import write_submission
 from bert_tf.models.t5.task_files import TextFile
@@ -22,6 +21,7 @@ from bert_tf.models.t5.tasks import (
     round_score,
     write_question,
 )
+from bert_tf.tasks import suites
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
 from bert_tf.tokenization import open_tokenizer
@@ -318,7 +318,7 @@ def test_submissions_of_super_glue(name, tmp_path, monkeypatch):
     assert [line["idx"] for line in lines] == ([7, 8, 9] if name == "record" else [0, 1, 2])
     assert [line["passage"]["questions"] if name == "multirc" else line["label"]
             for line in lines] == wanted
-    names, missing = archive.write_archive(str(tmp_path), SUITES["superglue"], {
+    names, missing = suites.write_archive(str(tmp_path), SUITES["superglue"], {
         official.name: str(out)})
     assert names == [f"{submitted}.jsonl"] and len(missing) == 9
     with zipfile.ZipFile(tmp_path / "submission.zip") as found:

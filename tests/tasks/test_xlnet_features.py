@@ -10,8 +10,8 @@ from bert_tf.data.batches.bucketing import pads_left
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
-from bert_tf.tasks.kinds.encoding import encode_choices
 from bert_tf.tasks.kinds.labelled import SplitPredictions
+from bert_tf.tasks.kinds.sentence import encode_choices
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords

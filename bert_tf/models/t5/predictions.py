@@ -9,7 +9,7 @@ import numpy as np
 from bert_tf.files import write_aside
 from bert_tf.models.t5.scores import is_named, read_texts, score
 from bert_tf.models.t5.task_files import TextFile
-from bert_tf.tasks.kinds import candidates, submissions
+from bert_tf.tasks.kinds import candidates, labelled
 from bert_tf.tasks.kinds.labelled import SplitPredictions
 from bert_tf.tasks.super_glue import read_clozes
 
@@ -61,7 +61,7 @@ def write_submission(folder: str, file: TextFile, texts: Sequence[str]) -> str |
     elif isinstance(official.kind, candidates.AnswerSet):
         official.kind.write_submission(path, file.path, _labels(file, texts))
     else:
-        submissions.write_submission(folder, official, split, _labels(file, texts))
+        labelled.write_submission(folder, official, split, _labels(file, texts))
     return path
 
 

@@ -8,9 +8,8 @@ from bert_tf.files import is_file
 from bert_tf.flags import check, check_used, option
 from bert_tf.models.t5.task_files import Sources, TextFile
 from bert_tf.models.t5.tasks import TEXT_TASKS
-from bert_tf.tasks.in_libraries import configuration, placed
 from bert_tf.tasks.libraries import is_library_name
-from bert_tf.tasks.named import OF_SUITES, TASKS
+from bert_tf.tasks.named import OF_SUITES, TASKS, configuration, placed
 from bert_tf.tasks.task import named_folder
 
 _PAIRS = TEXT_TASKS["pairs"]

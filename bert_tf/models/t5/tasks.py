@@ -14,8 +14,7 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import forms
-from bert_tf.tasks.in_libraries import with_rows
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.named import TASKS, with_rows
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tasks.squad import read_references

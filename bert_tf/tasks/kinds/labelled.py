@@ -18,8 +18,6 @@ from bert_tf import metrics
 from bert_tf.errors import InputError, warn
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
-from bert_tf.tasks.kinds.submissions import write_probabilities, write_whole
 from bert_tf.tasks.label_cells import plain_label
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
@@ -390,3 +388,59 @@ class _Padded:
 def rounded(probabilities) -> list[float]:
     """Returns probabilities as files have them."""
     return [round(float(value), 6) for value in probabilities]
+
+
+def label_id(label: str, ids: dict, where: str) -> int:
+    """Returns a label's id in {label: id}, or raises InputError that names the line (`where`)."""
+    if label not in ids:
+        raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line "
+                         "or the --label_column, or train a new head for all labels that --labels "
+                         "names.")
+    return ids[label]
+
+
+def with_label_ids(features: dict, examples: list, dtype=np.int64) -> dict:
+    """Returns the features with `label_ids`, and `is_real_example`, 1 for each row."""
+    labels = np.array([example.label for example in examples], dtype)
+    return {**features, "label_ids": labels.reshape(len(examples), -1),
+            "is_real_example": np.ones([len(features["input_ids"]), 1], np.int64)}
+
+
+def write_probabilities(folder: str, source, answers: dict) -> list[str]:
+    """Writes `test_results.tsv` of google-research/bert run_classifier.py, a line per example with
+    its probabilities [N, L] between tabs, or nothing where a model gives no probabilities."""
+    if "probabilities" not in answers:
+        return []
+    path = os.path.join(folder, f"{source.split}_results.tsv")
+    with write_aside(path) as file:
+        file.writelines("\t".join(map(str, row)) + "\n" for row in answers["probabilities"])
+    return [path]
+
+
+def write_whole(folder: str, source, predicted) -> list[str]:
+    """Writes the submission of a whole test file; returns its path in a list, or an empty list.
+    `predicted` has an answer for each line."""
+    task, split = source.task, source.split
+    if not task.split(split).takes(task.name, source.path, len(predicted)):
+        return []
+    return [write_submission(folder, task, split, predicted)]
+
+
+def write_submission(folder: str, task, split: str, predictions) -> str:
+    """Writes a test split's predictions under their official name, as the servers read them, and
+    returns the path: index<TAB>prediction (gluebenchmark.com/faq), or a JSON object per line with
+    `idx` and `label` (super.gluebenchmark.com/faq).
+
+    Args:
+        predictions: ids of labels, integer [N], or numbers, float [N], in the file's order.
+    """
+    path = os.path.join(folder, task.split(split).submission)
+    words = enumerate(task.kind.submission(task, predictions))
+    with write_aside(path) as file:
+        if path.endswith(".jsonl"):
+            file.writelines(json.dumps({"idx": index, "label": word}) + "\n"
+                            for index, word in words)
+        else:
+            file.write("index\tprediction\n")
+            file.writelines(f"{index}\t{word}\n" for index, word in words)
+    return path

@@ -7,7 +7,7 @@ Shapes: N examples, S sequence.
 import numpy as np
 
 from bert_tf.data.records.features import FINETUNING, known, pack_pairs, truncate_pairs
-from bert_tf.tasks.kinds.encoding import with_label_ids
+from bert_tf.tasks.kinds.labelled import with_label_ids
 from bert_tf.tasks.kinds.sentence import Classification
 
 _ENDS = ("span_starts", "span_ends")

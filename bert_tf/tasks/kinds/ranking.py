@@ -8,7 +8,7 @@ import numpy as np
 
 from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
-from bert_tf.tasks.kinds.encoding import label_id
+from bert_tf.tasks.kinds.labelled import label_id
 from bert_tf.tasks.kinds.sentence import MultipleChoice
 
 

@@ -3,21 +3,33 @@ texts, as in SWAG.
 """
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from bert_tf import metrics
 from bert_tf.data.records.features import FINETUNING
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.heads import CHOICES
-from bert_tf.tasks.kinds.encoding import encode_choices, label_id
-from bert_tf.tasks.kinds.labelled import LabelledKind, rounded, says_nothing
+from bert_tf.tasks.kinds.labelled import (
+    LabelledKind,
+    label_id,
+    rounded,
+    says_nothing,
+)
 from bert_tf.tasks.label_cells import Flags
-from bert_tf.tasks.label_range import with_range
+from bert_tf.tokenization.packing import pack_parts
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
 _GREATEST = float(np.finfo(np.float32).max)
 _LEAST_PROBABILITY = 0.5        # of a label, where an example may have several
+# The labels of STS-B, from 0 to 5, are learned as they are in BERT's paper and in all that follow.
+_REACH = 5.0
+_LEAST_DEVIATION = 0.1
+_FEW = 5            # labels that do not show where others lie
+_MOST_APART = 2     # scales between the means of two trainings
+_FAR_OUT = 10       # interquartile ranges from the median
 
 
 class Classification(LabelledKind):
@@ -253,3 +265,94 @@ class MultipleChoice(LabelledKind):
 
     def describe(self, task, example, prediction, probabilities):
         return {"choice": int(prediction), "probabilities": rounded(probabilities)}
+
+
+def mean_and_deviation(labels: Iterable[float]) -> tuple[float, float] | None:
+    """The mean and the standard deviation of labels that a new head does not reach; else None.
+
+    A new head says numbers around 0, and training moves them by a few units. It reaches labels from
+    -5 to 5 whose deviation is at least 0.1. A label more than 10 interquartile ranges from the
+    median counts in neither, so that a few wrong numbers do not decide about all others. The
+    deviation of equal labels is given as 1.
+    """
+    values = np.fromiter(labels, np.float64)
+    values = values[~_is_far_out(values)]
+    mean, deviation = float(values.mean()), float(values.std())
+    if np.abs(values).max() <= _REACH and deviation >= _LEAST_DEVIATION:
+        return None
+    # The deviation of equal numbers may be their rounding.
+    is_constant = deviation <= 1e-7 * abs(mean)
+    return mean, 1.0 if is_constant else deviation
+
+
+def _is_far_out(values):
+    """Whether each of some labels is far from most of them."""
+    low, median, high = np.percentile(values, [25, 50, 75])
+    return (high > low) & (np.abs(values - median) > _FAR_OUT * (high - low))
+
+
+def is_reached(options: Mapping[str, Any], labels: Iterable[float]) -> bool:
+    """Returns whether a head with `label_mean` and `label_scale` says numbers like these labels: at
+    most 5 scales from the mean. Five labels or more must also have a deviation of at least 0.1
+    scales and, where training began at a mean, a mean at most 2 scales from it.
+    """
+    mean, scale = options.get("label_mean") or 0, options.get("label_scale") or 1
+    values = (np.fromiter(labels, np.float64) - mean) / scale
+    values = values[~_is_far_out(values)]
+    if np.abs(values).max() > _REACH:
+        return False
+    is_near = not mean or abs(values.mean()) <= _MOST_APART
+    return len(values) < _FEW or bool(is_near and values.std() >= _LEAST_DEVIATION)
+
+
+def with_range(options: Mapping[str, Any], labels: Iterable[float]) -> dict[str, Any]:
+    """Returns the options of a regression with `label_mean` and `label_scale` for labels that a new
+    head does not reach, unless they are given; says so. Warns of labels that are far from most."""
+    labels = list(labels)
+    values = np.array(labels, np.float64)
+    far = values[_is_far_out(values)]
+    if far.size:
+        warn(f"{far.size:,} of {len(labels):,} labels are more than {_FAR_OUT} interquartile "
+             f"ranges from the median, such as {max(far, key=abs):.6g}; correct or remove wrong "
+             "ones, since a few such errors outweigh all others.")
+    fitted = {name: value for name, value in zip(("label_mean", "label_scale"),
+                                                 mean_and_deviation(labels) or ())
+              if options.get(name) is None}
+    if fitted:
+        flags = ", ".join(f"--{name}={value:.6g}" for name, value in fitted.items())
+        print(f"labels from {min(labels):.6g} to {max(labels):.6g} are far from what a new head "
+              f"says, so that it starts at their mean and deviation: {flags}", flush=True)
+    return {**options, **fitted}
+
+
+def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,
+                   max_qa_length: int, carry_choices: bool) -> tuple[dict, np.ndarray]:
+    """Encodes a context and a choice per sequence, and shortens the context alone (zihangdai/xlnet
+    run_race.py, convert_single_example).
+
+    Args:
+        contexts: N texts.
+        choices: N lists of C texts.
+        max_qa_length: number of a choice's last tokens that are kept.
+        carry_choices: whether a context joined with a choice that fits is the context of later
+            choices.
+
+    Returns:
+        input_ids, input_mask, segment_ids [N * C, S], and whether each was cut, bool [N * C].
+    """
+    vocabulary = tokenizer.vocabulary
+    layout, parts, is_cut = vocabulary.layout, [], []
+    room = layout.room(max_seq_length, True)
+    for text, others in zip(contexts, choices):
+        ids, lengths = tokenizer.encode_lines([text, *others])
+        context, *encoded = np.split(ids, np.cumsum(lengths)[:-1])
+        for choice in encoded:
+            tail = choice[-max_qa_length:][-room:]
+            fits = len(context) + len(tail) <= room
+            parts.append((context[:room - len(tail)], tail))
+            is_cut.append(not fits or len(tail) < len(choice))
+            if carry_choices and fits:
+                one = pack_parts([(context, tail)], max_seq_length, vocabulary, all_pairs=True)
+                context = one["input_ids"][one["input_mask"]]
+    return pack_parts(parts, max_seq_length, vocabulary, layout.pads_left,
+                      all_pairs=True), np.array(is_cut)

@@ -13,11 +13,11 @@ from bert_tf.data.records import features
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer
-from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.kinds.labelled import is_flat
 from bert_tf.tasks.question_files import form_of
 from bert_tf.tasks.squad_answers import (
+    AnswerOptions,
     combine_predictions,
     find_answers,
     find_file_answers,
