@@ -93,11 +93,8 @@ class Member:
                       "dropout_rate": self.dropout_rate}
 
     def plan_records(self, folder: str, train: Callable[[], Any] | None = None) -> dict:
-        """Plans the records of each split, to be made in a folder, and the predictions.
-
-        Args:
-            train: function that plans the records to train on, in place of the task's own.
-        """
+        """Plans the records of each split, to be made in a folder, and the predictions. `train`:
+        function that plans the records to train on, in place of the task's own."""
         kind, sources = self.task.kind, self.splits.sources
         self.predictions |= {
             split: kind.predictions(sources[split], *self.of_input,
@@ -107,11 +104,8 @@ class Member:
                 kind.records(source, *self.of_input, folder) for split, source in sources.items()}
 
     def make_records(self, folder: str, records: dict, keeps: tuple[str, ...] = ()) -> None:
-        """Makes the records of `plan_records` that are not there yet, and reports on them.
-
-        Args:
-            keeps: splits whose records must not be replaced by others.
-        """
+        """Makes the records of `plan_records` that are not there yet, and reports on them. `keeps`:
+        splits whose records must not be replaced by others."""
         make_folder(folder, "records_dir")
         if self.head_name:
             print(f"{self.name}:", flush=True)

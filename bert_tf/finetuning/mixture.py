@@ -87,11 +87,8 @@ class MixtureFlags:
         [], "Keep the epoch with the best mean score of these tasks (default: all).")
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The row of each task, by its name, in the order of the tasks.
-
-        Raises:
-            InputError: a task comes twice or is not known, or a row is wrong; see `check_row`.
-        """
+        """The row of each task, by its name, in the order of the tasks. Raises InputError if a task
+        comes twice or is not known, or a row is wrong; see `check_row`."""
         described = read_json(self.task_config_path) if self.task_config_path else {}
         names = [_name(task, described) for task in self.tasks or described]
         if not names:
@@ -152,12 +149,8 @@ def _find(flags, name, row, job):
 
 def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
                  settings: FineTuneSettings) -> list[Member]:
-    """The tasks, whose files were found good.
-
-    Raises:
-        InputError: see `MixtureFlags.rows`; a file is absent or cannot be read, or the model was
-            not trained for a task.
-    """
+    """The tasks, whose files were found good. InputError: see `MixtureFlags.rows`; a file is absent
+    or cannot be read, or the model was not trained for a task."""
     members = []
     for name, row in flags.rows().items():
         splits = _find(flags, name, row, job)
@@ -262,11 +255,8 @@ def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]
 
 
 def open_model(flags: MixtureFlags, job, settings) -> Any:
-    """The `bert_tf.opening.Model` to begin with; the flags are checked.
-
-    Raises:
-        InputError: a flag is for one task, or the output folder holds another model.
-    """
+    """The `bert_tf.opening.Model` to begin with; the flags are checked. Raises InputError if a flag
+    is for one task, or the output folder holds another model."""
     flags.rows()
     job.check(settings)
     for group in (settings, job):
@@ -310,11 +300,8 @@ def objectives_of(members: list[Member]) -> Callable:
 
 
 def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...]:
-    """The folders of the teachers of a task, from its row.
-
-    Raises:
-        InputError: they are not folders, or the task can have none.
-    """
+    """The folders of the teachers of a task, from its row. Raises InputError if they are not
+    folders, or the task can have none."""
     folders = tuple(row.get("teachers", ()))
     if folders and any(feature.axis == "C*S" for feature in task.kind.features):
         raise InputError(f"teachers of {name}: give folders of classification "
@@ -377,14 +364,9 @@ KEYS = tuple(field.name for field in dataclasses.fields(TaskRow) if field.name !
 
 
 def check_row(name: str, row: Any, path: str) -> dict[str, Any]:
-    """Returns the given values of a task's row, with the types of `TaskRow`.
-
-    Args:
-        path: the file with the row.
-
-    Raises:
-        InputError: the task's name can't name a folder, or the row has other keys or values.
-    """
+    """Returns the given values of a task's row, with the types of `TaskRow`. `path`: the file with
+    the row. Raises InputError if the task's name can't name a folder, or the row has other keys or
+    values."""
     if name in _NO_FOLDERS or not name.isprintable() or set(name) & set("/\\"):
         raise InputError(f"{path}: a task is called {name!r}, but each task has a folder of its "
                          "name; give it another name.")

@@ -62,11 +62,8 @@ class QuantisationFlags:
         least=0)
 
     def quantised(self, config: Any) -> Any:
-        """A configuration with the quantisation of the flags.
-
-        Raises:
-            InputError: the flags don't go together, or the network can't be rounded so.
-        """
+        """A configuration with the quantisation of the flags. Raises InputError if the flags don't
+        go together, or the network can't be rounded so."""
         check(self)
         if self.quantisation is None:
             return config
@@ -213,11 +210,8 @@ class TaggerFlags:
 
 
 def frozen(settings: FineTuneSettings, flag: str) -> FineTuneSettings:
-    """Settings of training where the network only gives features.
-
-    Raises:
-        InputError: a flag trains a part of the network.
-    """
+    """Settings of training where the network only gives features. Raises InputError if a flag
+    trains a part of the network."""
     for name, allowed in (("frozen_layers", (0, -1)), ("reinit_layers", (0,))):
         if getattr(settings, name) not in allowed:
             raise InputError(f"--{name} is {getattr(settings, name)}, but --{flag} keeps the whole "
@@ -229,14 +223,9 @@ def frozen(settings: FineTuneSettings, flag: str) -> FineTuneSettings:
 
 
 def open_beginning(flags: Any, output_dir: str) -> Model:
-    """The `bert_tf.opening.Model` that a run begins with.
-
-    Args:
-        output_dir: the run's output folder; "" if the run writes no model.
-
-    Raises:
-        InputError: there is no such model, or training would overwrite it.
-    """
+    """The `bert_tf.opening.Model` that a run begins with. `output_dir`: the run's output folder; ""
+    if the run writes no model. Raises InputError if there is no such model, or training would
+    overwrite it."""
     path = flags.init_checkpoint
     if not flags.do_train and not path:
         path = os.path.join(output_dir, keras_file.NAME)
@@ -252,7 +241,8 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
 
 def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task_dir: str = "",
                  find_head: Callable[[Model], SavedTask | None] | None = None) -> Model:
-    """The model that flags name, an encoder that takes heads, with its length.
+    """The model that flags name, an encoder that takes heads, with its length. Raises InputError if
+    there is no such model, or the flags, the vocabulary and the model disagree.
 
     Args:
         output_dir: the run's output folder; "" if the run writes no model.
@@ -261,9 +251,6 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
         task_dir: where a run in `output_dir` would have its task; "": in `output_dir`.
         find_head: function of the model that returns the task whose head is trained further, or
             None; by default --keep_head decides alone.
-
-    Raises:
-        InputError: there is no such model, or the flags, the vocabulary and the model disagree.
     """
     if flags.do_train and output_dir:
         _check_overwrites(output_dir, task_dir or output_dir)
@@ -326,11 +313,8 @@ def _length(flags, known, default, config):
 
 
 def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
-    """Raises InputError if a folder holds a model of another task.
-
-    Args:
-        options: the options that must not differ.
-    """
+    """Raises InputError if a folder holds a model of another task. `options`: the options that must
+    not differ."""
     saved = SavedTask.read(folder)
     if saved is None:
         return
@@ -348,22 +332,16 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
 
 
 def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
-    """Writes the files that the use of a model needs, `task.json` and the vocabulary.
-
-    Args:
-        options: all options that are kept with the model.
-    """
+    """Writes the files that the use of a model needs, `task.json` and the vocabulary. `options`:
+    all options that are kept with the model."""
     SavedTask(task, model.max_seq_length, model.tokenizer.do_lower_case, options,
               task.kind.num_texts(task), task.columns).write(folder)
     model.tokenizer.save(folder)
 
 
 def reader_options(flags: "ModelFlags", model: Model) -> dict:
-    """The options of the LSTM between the model and the head; {} without an LSTM.
-
-    Raises:
-        InputError: the head to begin with was trained with another LSTM.
-    """
+    """The options of the LSTM between the model and the head; {} without an LSTM. Raises InputError
+    if the head to begin with was trained with another LSTM."""
     saved = model.saved and model.saved.options.get("bilstm_size", 0)
     size = next((size for size in (flags.bilstm_size, saved) if size is not None), 0)
     if saved not in (None, size):
@@ -402,10 +380,7 @@ def check_smoothing(settings: FineTuneSettings, task: Task) -> None:
 
 def class_weights(flag: list, task: Task) -> str | list[float] | None:
     """The weights of labels that --class_weights gives: None, a number for each label, or BALANCED.
-
-    Raises:
-        InputError: they are not as many as the labels, or they are not weights.
-    """
+    Raises InputError if they are not as many as the labels, or they are not weights."""
     has_classes = bool(task.labels) and task.kind.labels_are_classes
     if not flag or flag == [BALANCED] and has_classes:
         return next(iter(flag), None)
@@ -424,14 +399,9 @@ def class_weights(flag: list, task: Task) -> str | list[float] | None:
 
 
 def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:
-    """The (layer, head), both from 0, that flags name.
-
-    Args:
-        flags: has --attention_mask_heads and --reverse_head_mask.
-
-    Raises:
-        InputError: a head does not exist, or the network is not BERT's encoder.
-    """
+    """The (layer, head), both from 0, that flags name. `flags`: has --attention_mask_heads and
+    --reverse_head_mask. Raises InputError if a head does not exist, or the network is not BERT's
+    encoder."""
     heads = parse_heads(flags.attention_mask_heads, config, "attention_mask_heads")
     if not flags.reverse_head_mask:
         return heads
@@ -440,11 +410,8 @@ def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:
 
 
 def parse_heads(pairs: list[str], config: Any, flag: str) -> list[tuple[int, int]]:
-    """The (layer, head), both from 0, of "layer:head", both from 1.
-
-    Raises:
-        InputError: a head does not exist, or the network is not BERT's encoder.
-    """
+    """The (layer, head), both from 0, of "layer:head", both from 1. Raises InputError if a head
+    does not exist, or the network is not BERT's encoder."""
     if pairs and not isinstance(config, EncoderConfig):
         raise InputError(f"--{flag} is for BERT's encoder, not for {config.model_type}; leave the "
                          "flag out.")

@@ -42,14 +42,8 @@ _SHOWN = 5      # labels in a message
 def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
               settings: FineTuneSettings, options: dict) -> Member:
     """The only task of a run, after all was checked that can be known before work starts.
-
-    Args:
-        options: dict of more options of the input and of the head, which are kept with the model;
-            None where a flag is not given.
-
-    Raises:
-        InputError: anything is wrong with them.
-    """
+    `options`: dict of more options of the input and of the head, which are kept with the model;
+    None where a flag is not given. Raises InputError if anything is wrong with them."""
     task = task_flags.read_task(_kind_of_model(model_flags, settings))
     options = {**{name: getattr(task_flags, name) for name in task.kind.input_options}, **options}
     if model_flags.do_train:
@@ -142,15 +136,13 @@ def _kind_of_model(model_flags, settings):
 
 def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
                flag: str = "init_checkpoint") -> Task:
-    """The task with the kind and the labels of a fine-tuned model.
+    """The task with the kind and the labels of a fine-tuned model. Raises InputError if the model
+    has another kind, or other labels.
 
     Args:
         saved, path: of the model.
         is_named: whether a flag decides the kind.
         flag: the model's flag, for messages.
-
-    Raises:
-        InputError: the model has another kind, or other labels.
     """
     if not is_named and saved.task.kind.job == task.kind.job and saved.task.kind != task.kind:
         task = dataclasses.replace(task, kind=saved.task.kind, metrics=saved.task.metrics)

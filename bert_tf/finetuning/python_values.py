@@ -33,11 +33,8 @@ def written(value: Any) -> str:
 def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a dataclass's fields, by name; others are left out.
 
-    Lists become lists of str, and a str is divided at its commas if the field is a list.
-
-    Raises:
-        InputError: a value has another type; names the setting.
-    """
+    Lists become lists of str, and a str is divided at its commas if the field is a list. Raises
+    InputError if a value has another type; names the setting."""
     hints = typing.get_type_hints(config_class)
     return {field.name: _typed(field.name, plain(values[field.name]), _kind(hints[field.name]))
             for field in dataclasses.fields(config_class) if field.name in values}

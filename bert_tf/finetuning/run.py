@@ -142,7 +142,6 @@ class FineTuneRun:
         return functools.partial(self.tuning.predict, trainer)
 
     def _answer(self, everyone, predict, path):
-        """Answers all splits, and writes predictions and scores."""
         scores = {}
         for member in everyone:
             answered = member.answer_all(predict)
@@ -161,11 +160,8 @@ class FineTuneRun:
             mixture.write_scores(self, scores)
 
     def write(self, answered: dict) -> None:
-        """Writes the predictions of the only task, and their scores.
-
-        Args:
-            answered: see `Member.answer_all`.
-        """
+        """Writes the predictions of the only task, and their scores. `answered`: see
+        `Member.answer_all`."""
         member, = self.members
         member.write(answered)
         write_archives(self.settings.output_dir, {
@@ -302,7 +298,6 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
 
 
 def _tuning(run, member, strategy):
-    """The `FineTuning` of a run on one task."""
     task, eval_splits, flags = member.task, member.splits.eval_splits, member.flags
     head, arguments = task.kind.head(task, member.options)
     weights = member.class_weights if flags.do_train else None
@@ -331,10 +326,7 @@ def _tuning(run, member, strategy):
 def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
                  settings: FineTuneSettings) -> FineTuneRun:
     """Checks the flags of a run on several tasks, opens devices, and makes and reads records.
-
-    Raises:
-        InputError: anything is wrong with them, or devices or folders cannot be used.
-    """
+    Raises InputError if anything is wrong with them, or devices or folders cannot be used."""
     model = mixture.open_model(flags, model_flags, settings)
     masked_heads(model_flags, model.config)
     members = mixture.open_members(flags, model_flags, model, settings)
@@ -370,7 +362,6 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
 
 
 def _mixture_tuning(run, strategy):
-    """The `FineTuning` of a run on several tasks."""
     from bert_tf.models.mtdnn.learner import MultiTaskLearner
     members, model, flags = run.members, run.model, run.flags
     taught = {member.name: member.distillation for member in members if member.teachers}
@@ -389,13 +380,8 @@ def _mixture_tuning(run, strategy):
 
 def open_task(task_flags, model_flags, settings, head_flags=None) -> FineTuneRun:
     """Opens a run on one task, or a run where the models of --ensemble answer it together.
-
-    Args:
-        head_flags: `ClassifierFlags` or `TaggerFlags`; None for other heads, and for defaults.
-
-    Raises:
-        InputError: see `open_run`; or the models do not go together.
-    """
+    `head_flags`: `ClassifierFlags` or `TaggerFlags`; None for other heads, and for defaults.
+    InputError: see `open_run`; or the models do not go together."""
     options = dict(getattr(task_flags, "options", {}))
     if head_flags:
         options |= head_flags.options()

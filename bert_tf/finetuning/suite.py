@@ -96,11 +96,8 @@ class SuiteRun:
 
     @functools.cached_property
     def cells(self) -> list[Cell]:
-        """The cells; tasks that others depend on come first.
-
-        Raises:
-            InputError: a task's files, or the task that it depends on, are not there.
-        """
+        """The cells; tasks that others depend on come first. Raises InputError if a task's files,
+        or the task that it depends on, are not there."""
         cells = [cell for row in self.rows for cell in self._cells_of(row)]
         names = {row.task for row in self.rows}
         for cell in cells:
@@ -144,11 +141,8 @@ class SuiteRun:
                 for point in dict.fromkeys(cell.point for cell in of_task)}
 
     def result(self, cell: Cell) -> dict | None:
-        """The results of a finished cell: `metrics`, and the name of the `headline`.
-
-        Raises:
-            InputError: it was made with other settings, or began with another model.
-        """
+        """The results of a finished cell: `metrics`, and the name of the `headline`. Raises
+        InputError if it was made with other settings, or began with another model."""
         path = os.path.join(cell.folder, RESULT)
         if path not in self._results:
             if not exists(path):
@@ -273,11 +267,8 @@ class SuiteRun:
 
 
 def _jobs(task, data_dir):
-    """Returns whether to evaluate and to predict, as settings, by the files of a task.
-
-    Raises:
-        InputError: neither labels to evaluate on nor a task to predict with.
-    """
+    """Returns whether to evaluate and to predict, as settings, by the files of a task. Raises
+    InputError for files that have neither labels to evaluate on nor examples to predict."""
     labelled = [split for split, layout in task.splits.items()
                 if split != "train" and layout.label is not None]
     tests = [name for name in task.splits if name.startswith("test")]
@@ -289,14 +280,12 @@ def _jobs(task, data_dir):
 
 
 def _remove(paths):
-    """Removes files that may be gone already."""
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
             remove_file(path)
 
 
 def _describe(cell, result):
-    """The line on a finished cell."""
     scores = (f"{name} {value:.4f}" for name, value in result["metrics"].items()
               if is_of(name, cell.row.metrics))
     return f"{cell.row.task}, {cell.point}, seed {cell.seed}: " + (
@@ -311,7 +300,6 @@ def _begins(cell, chosen, family):
 
 
 def _check_model(chosen):
-    """Raises InputError if the model of a chosen cell is not there."""
     if not exists(os.path.join(chosen.folder, MODEL_FILE)):
         raise InputError(f"{chosen.folder} is now the best run of {chosen.row.task}, but its model "
                          "was removed when another run was better; remove the folder, and run the "
@@ -319,7 +307,6 @@ def _check_model(chosen):
 
 
 def _check_settings(cell, settings, expected):
-    """Raises InputError if a result's settings differ from its cell's settings."""
     if settings == expected:
         return
     if {**settings, "chosen": expected.get("chosen")} == expected:
@@ -347,15 +334,9 @@ def point_name(point: Mapping[str, Any]) -> str:
 def find_rows(suite: Suite, tasks: list[str], trained: list[str],
               intermediate: bool = False) -> list[Row]:
     """The rows of the named tasks; without names, the rows of all tasks. Tasks that come first are
-    then left out unless `intermediate`.
-
-    Args:
-        tasks: their names, and names of ways, which mean all tasks of a way.
-        trained: tasks that are learned although the suite's row has the most frequent label.
-
-    Raises:
-        InputError: the suite has no such task.
-    """
+    then left out unless `intermediate`. `tasks`: their names, and names of ways, which mean all
+    tasks of a way. `trained`: tasks that are learned although the suite's row has the most frequent
+    label. Raises InputError if the suite has no such task."""
     known = {_plain(row.task): row for row in suite.rows}
     tasks = [task for name in tasks for task in suite.ways.get(name, {"": name}).values()]
     for name in (*tasks, *trained):

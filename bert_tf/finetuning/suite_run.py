@@ -29,11 +29,8 @@ _HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best",
 
 
 def open_suite(job: SuiteFlags) -> SuiteRun:
-    """The run that flags describe; its files were found.
-
-    Raises:
-        InputError: a flag, a file or the model cannot be used.
-    """
+    """The run that flags describe; its files were found. Raises InputError if a flag, a file or the
+    model cannot be used."""
     check(job)
     config = config_of(vars(job))
     suite, rows = _choose(job)
@@ -86,11 +83,8 @@ def _grid(job, known):
 
 
 def carry_out(job: SuiteFlags, begin: Callable[[], None]) -> None:
-    """Prints the plan, calls `begin`, carries out the missing runs, and reports.
-
-    Raises:
-        InputError: see `open_suite`; or every run of a task diverged.
-    """
+    """Prints the plan, calls `begin`, carries out the missing runs, and reports. InputError: see
+    `open_suite`; or every run of a task diverged."""
     run = open_suite(job)
     print("\n".join(suite_plan.describe(run)), flush=True)
     if job.dry_run:

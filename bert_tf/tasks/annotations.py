@@ -81,11 +81,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
 
 def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
     """Yields the annotated texts of a file. The columns of `layout` are the keys of the text or the
-    words, and of the spans or the tags, or `FOUND`; numbers are names of `layout.tag_names`.
-
-    Raises:
-        InputError: no form fits, a span cuts a word, or spans overlap; names file and line.
-    """
+    words, and of the spans or the tags, or `FOUND`; numbers are names of `layout.tag_names`. Raises
+    InputError if no form fits, a span cuts a word, or spans overlap; names file and line."""
     rows = _brat if is_brat(path) else _json
     for name, line, document, cells, take in rows(path, layout):
         where = f"{shown_name(name)}, line {line}"
@@ -164,7 +161,6 @@ def _lines(text, spans):
 # The forms of JSON
 
 def _form_of(value):
-    """Returns the reader of the form that a value has."""
     if (isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
             and isinstance(value[1], dict)):
         return _read_pair
@@ -279,7 +275,6 @@ def _is_spans(value):
 
 
 def _span(value):
-    """Reads a span: [start, end, name] or an object."""
     said = None
     if isinstance(value, dict):
         parts = [next((value[name] for name in names if name in value), None) for names in (

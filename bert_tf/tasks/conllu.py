@@ -23,11 +23,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     Words are the syntactic ones, which treebanks tag: of a token of several words its words are
     read, and words that are not in the text are left out. The columns of `layout` are names of
     `COLUMNS` or numbers; "feats.NAME" is one feature, in upper or lower case, "_" where a word has
-    it not, or without a value.
-
-    Raises:
-        InputError: a line is not of this format, or there is no such column.
-    """
+    it not, or without a value. Raises InputError if a line is not of this format, or there is no
+    such column."""
     word, tag = _column(layout.texts[0]), layout.label is not None and _column(layout.label)
     words: list[str] = []
     tags: list[str] = []

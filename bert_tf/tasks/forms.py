@@ -47,11 +47,8 @@ def ending(path: str) -> str:
 
 
 def form_of(path: str) -> str:
-    """Returns "tsv", "csv", "jsonl" or "conllu", or "" where nothing shows one of these.
-
-    Raises:
-        InputError: the file has a form that no command reads; names it.
-    """
+    """Returns "tsv", "csv", "jsonl" or "conllu", or "" where nothing shows one of these. Raises
+    InputError if the file has a form that no command reads; names it."""
     if is_library_name(path):
         return ""
     end, begins = ending(path), head(path) if is_file(path) else b""
@@ -97,11 +94,8 @@ def words_in(path: str) -> str:
 
 def form_of_table(path: str) -> str:
     """Returns the form of a table: "tsv", "csv" or "jsonl". The first line of a pipe, which has no
-    ending, tells "tsv" from "csv".
-
-    Raises:
-        InputError: neither the ending nor the file's beginning shows its form.
-    """
+    ending, tells "tsv" from "csv". Raises InputError if neither the ending nor the file's beginning
+    shows its form."""
     form = form_of(path)
     if not form and not ending(path) and is_file(path):
         line = head(path).partition(b"\n")[0]

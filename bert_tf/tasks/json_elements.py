@@ -81,14 +81,9 @@ def read_elements(path: str | os.PathLike, key: str = "") -> Iterator[Any]:
 
 def read_numbered(path: str | os.PathLike, key: str = "") -> Iterator[tuple[int, Any]]:
     """Yields the elements of the list that a JSON object has under `key`, each after the number of
-    its first line; other keys are dropped. Without a `key`, the file is the list.
-
-    Args:
-        path: plain or gzip, UTF-8.
-
-    Raises:
-        InputError: the file is not such JSON, which may show after elements were yielded.
-    """
+    its first line; other keys are dropped. Without a `key`, the file is the list. `path`: plain or
+    gzip, UTF-8. Raises InputError if the file is not such JSON, which may show after elements were
+    yielded."""
     with open_unpacked(path) as file:
         text = _Text(io.TextIOWrapper(file, "utf-8-sig", newline=""))
         try:

@@ -138,11 +138,8 @@ class LabelForm(NamedTuple):
     is_blank_no: bool = False
 
     def read(self, cell: Any) -> list[str] | Flags:
-        """Returns the labels in a cell.
-
-        Raises:
-            ValueError: it has no labels of this form; says what it has.
-        """
+        """Returns the labels in a cell. Raises ValueError if it has no labels of this form; says
+        what it has."""
         if self.names is None:
             return list(_opened(cell).divided(self.separator))
         if isinstance(cell, list) and len(cell) == len(self.names):
@@ -185,15 +182,13 @@ def form_of_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str] | None
 
 
 def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path: str) -> LabelForm:
-    """Returns the form of a column.
+    """Returns the form of a column. Raises InputError if the cells have several forms, or could be
+    names as well as flags.
 
     Args:
         cells: (line number, value) of each row.
         labels: the known labels, else ().
         path: the file, for errors.
-
-    Raises:
-        InputError: the cells have several forms, or could be names as well as flags.
     """
     lines: dict[_Cell, int] = {}        # the first one with each cell
     for line, value in cells:

@@ -60,11 +60,8 @@ def split_of(name: str, default: str) -> tuple[str, str]:
 def find(name: str, split: str = "train") -> DataSet:
     """Returns the data set of a name, tfds:NAME or hf://datasets/OWNER/NAME[@REVISION][/CONFIG].
 
-    The name ends in :SPLIT where it is not `split`.
-
-    Raises:
-        InputError: the name has another form, or the Hub has no such data set.
-    """
+    The name ends in :SPLIT where it is not `split`. Raises InputError if the name has another form,
+    or the Hub has no such data set."""
     if name.startswith(TFDS):
         known, own = split_of(name, split)
         return DataSet(known.removeprefix(TFDS), "", own)
@@ -276,15 +273,9 @@ _FORMS: dict[str, Callable[[Iterable[Row]], Iterator[Row]]] = {
 
 def read_library(name: str, form: str, rows: Iterable[Row] | None = None
                  ) -> Iterator[tuple[int, Row]]:
-    """Yields (number from 1, line) of a data set's split.
-
-    Args:
-        form: of the official file, a format of `Split`, or "trivia_qa".
-        rows: of a file; None: those of the data set.
-
-    Raises:
-        InputError: there is no such split, or its rows have another form.
-    """
+    """Yields (number from 1, line) of a data set's split. `form`: of the official file, a format of
+    `Split`, or "trivia_qa". `rows`: of a file; None: those of the data set. Raises InputError if
+    there is no such split, or its rows have another form."""
     if rows is None:
         known, split = split_of(name, "train")
         whole = f"{known}/all:{split}"      # RACE has a configuration for each kind of school

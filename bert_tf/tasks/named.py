@@ -72,13 +72,9 @@ def _conll2003(size, *files):
 
 def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", choices=(), words=(),
                 format="jsonl", **fields):
-    """Makes a task of SuperGLUE: JSON lines, whose test file has no labels.
-
-    Args:
-        folder: the name of its predictions, and of the file with labels that the model of another
-            task answers.
-        sizes: of the three files, or of the one with labels.
-    """
+    """Makes a task of SuperGLUE: JSON lines, whose test file has no labels. `folder`: the name of
+    its predictions, and of the file with labels that the model of another task answers. `sizes`: of
+    the three files, or of the one with labels."""
     layout = {"choices": choices, "words": words, "format": format}
     files = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
     if len(sizes) == 1:
@@ -102,13 +98,9 @@ def _in(folder, *names):
 
 
 def _xnli(name, train="", languages=XNLI_LANGUAGES, translated=False, **fields):
-    """Makes XNLI: a split for each language's examples of a file.
-
-    Args:
-        train: the language of the training file; "" if another task's model answers.
-        translated: whether the examples are machine translations into English, all in one file or
-            in a file for each language.
-    """
+    """Makes XNLI: a split for each language's examples of a file. `train`: the language of the
+    training file; "" if another task's model answers. `translated`: whether the examples are
+    machine translations into English, all in one file or in a file for each language."""
     splits = {}
     if train:
         splits["train"] = Split(
@@ -302,13 +294,8 @@ def layout_of(name: str) -> Split | None:
 
 def find_folder(data_dir: str, name: str, remedy: str) -> str:
     """Returns the folder of a named task's files in `data_dir`, or the name of its data set.
-
-    Args:
-        remedy: completes the error: put the files there, or ...
-
-    Raises:
-        InputError: there is no such folder or data set.
-    """
+    `remedy`: completes the error: put the files there, or ... Raises InputError if there is no such
+    folder or data set."""
     if folder := named_folder(data_dir, name, OF_SUITES[name].folder_of or name):
         return folder
     if is_library_name(data_dir):
@@ -343,11 +330,7 @@ _TABLES = ("tsv", "csv", "folders")
 
 def placed(task: Task, data_dir: str) -> Task:
     """Returns a task with the splits of a data set where `data_dir` names one and has no official
-    files; else the task as it is.
-
-    Raises:
-        InputError: the library has no such rows of the task.
-    """
+    files; else the task as it is. Raises InputError if the library has no such rows of the task."""
     if not is_library_name(data_dir) or any(task.has_file(data_dir, name) for name in task.splits):
         return task
     if data_dir.startswith(TFDS) and _group(task) in _HUB_ALONE:

@@ -57,11 +57,8 @@ def _start(path):
 
 def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragraph]:
     """Yields paragraphs of a file of another form, with questions as SQuAD has them: the places of
-    all answers, and all `aliases` under a key of their own.
-
-    Raises:
-        InputError: the file has another form, or a document is not there.
-    """
+    all answers, and all `aliases` under a key of their own. Raises InputError if the file has
+    another form, or a document is not there."""
     yield from {"mrqa": _read_mrqa, "trivia_qa": _read_trivia_qa, "rows": _read_rows}[form](
         path, is_training)
 
@@ -74,7 +71,6 @@ def _read_rows(path, is_training):
 
 
 def _rows(path):
-    """Yields the objects of JSON lines, or of a JSON list."""
     is_list = _start(path).lstrip().startswith(b"[")
     for number, row in enumerate(read_elements(path), 1) if is_list else json_rows(path):
         if not isinstance(row, dict):
@@ -150,7 +146,6 @@ def _opened(path):
 
 
 def _find(path, *patterns):
-    """Returns for each pattern whether a file has it."""
     is_there, tail = [False] * len(patterns), b""
     with open_unpacked(path) as file:
         while block := file.read(_BLOCK):
@@ -162,7 +157,6 @@ def _find(path, *patterns):
 
 
 def _question(name: str, text: str, context: str, places: list, right: Any) -> dict:
-    """Returns the JSON of a question of SQuAD."""
     return {"id": name, "question": text, "is_impossible": False, ALIASES: list(right),
             "answers": [{"text": context[start:end], "answer_start": start}
                         for start, end in places]}
@@ -177,7 +171,6 @@ def _document(path, of):
 
 
 def _excerpt(text):
-    """Returns the first words of a document."""
     ends = [word.end() for word in itertools.islice(_WORD.finditer(text), _MOST_WORDS)]
     return text[:ends[-1]] if ends else ""
 

@@ -73,12 +73,8 @@ class KeptRows:
 def read_examples(task, split: str, path: str, omissions: Omissions | None = None,
                   rows: KeptRows | None = None) -> typing.Iterator[Example]:
     """Yields the `Example`s of a split's file, for a task with known labels. `omissions` counts the
-    lines that gave no example; `rows` keeps the rows of the file.
-
-    Raises:
-        InputError: a malformed line, a missing column, an unknown label, or an empty file; names
-            file and line.
-    """
+    lines that gave no example; `rows` keeps the rows of the file. Raises InputError for a malformed
+    line, a missing column, an unknown label, or an empty file; names file and line."""
     layout, empty = task.split(split), True
     ids = {label.strip(): index for index, label in enumerate(task.labels)}
     omissions = omissions or Omissions()
@@ -125,14 +121,12 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
 
 
 def _are_fractions(labels):
-    """Whether all labels are numbers, and some no integers."""
     with contextlib.suppress(ValueError):
         return sum(float(label) % 1 for label in labels) > 0
     return False
 
 
 def _read_raw(task, layout, path, omissions):
-    """Yields the rows of a file as `KeptRows.read` does."""
     rows = {**dict.fromkeys(_SENTENCES, _read_tags), "race": _read_articles,
             "folders": _read_folders, **dict.fromkeys(FORMATS, read_rows)}.get(
         layout.format, _read_table)
@@ -157,11 +151,8 @@ def _read_tags(task, layout, path, omissions):
 
 def with_tags_judged(task, paths: dict[str, str]):
     """Returns the task, whose files of words all write tags in one way: `Split.tags`. The way is
-    judged over the files together, {split: path}: a sentence alone does not show it.
-
-    Raises:
-        InputError: some tags name entities and others do not; names the line.
-    """
+    judged over the files together, {split: path}: a sentence alone does not show it. Raises
+    InputError if some tags name entities and others do not; names the line."""
     tagged = [split for split in paths if task.split(split).format in _SENTENCES
               and task.split(split).label is not None and not is_library_name(paths[split])]
     seen: dict[str, Seen] = {}
@@ -283,11 +274,8 @@ class Malformed(Exception):
 def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
     """Returns the texts of an example in a row of a table: the cells of the columns, or the context
     and the choices, each after their common beginning if there is one. `layout` has the fields of a
-    `Split` that say how cells are read.
-
-    Raises:
-        Malformed: a cell has no text, or choices are missing.
-    """
+    `Split` that say how cells are read. Raises Malformed if a cell has no text, or choices are
+    missing."""
     keys = *text_keys, *choice_keys
     cells = [_cell(row, key) for key in keys]
     for cell in cells:

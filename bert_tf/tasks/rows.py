@@ -184,7 +184,6 @@ class Table:
         self._rows = itertools.chain([first], rows)
 
     def _whole(self, rows):
-        """Yields the complete rows."""
         for number, row in rows:
             if row is None:
                 problem = "is not a JSON object"
@@ -236,14 +235,11 @@ def _is_number(column):
 def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
-    A line whose word is -DOCSTART- begins a document, not a sentence. A line before a sentence
-    that begins with # is a comment if it is "# name = value", or has another number of columns or
-    tabs than the words. The columns of `layout` are numbers, -1 the last.
-
-    Raises:
-        InputError: a line's number of columns differs from that of most words, tags and words have
-            one column, or the words' column numbers them.
-    """
+    A line whose word is -DOCSTART- begins a document, not a sentence. A line before a sentence that
+    begins with # is a comment if it is "# name = value", or has another number of columns or tabs
+    than the words. The columns of `layout` are numbers, -1 the last. Raises InputError if a line's
+    number of columns differs from that of most words, tags and words have one column, or the words'
+    column numbers them."""
     word_column, tag_column = _column_number(layout.texts[0]), _column_number(layout.label)
     words: list[str] = []
     tags: list[str] = []

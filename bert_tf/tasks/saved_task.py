@@ -133,7 +133,6 @@ class SavedTask:
 
 
 def _check_labels(task):
-    """Raises ValueError for labels that can't be told apart, or have more or fewer names."""
     for label, count in collections.Counter(task.labels).items():
         if count > 1:
             raise ValueError(f"task.labels has {label!r} {count} times; write each label once")
@@ -143,14 +142,12 @@ def _check_labels(task):
 
 
 def _check_names(options):
-    """Raises ValueError for an option that no command wrote."""
     for name in options.keys() - _OPTIONS.keys():
         if meant := nearest(name, _OPTIONS, _NEAR):
             raise ValueError(f"options.{name} is not an option; write {meant}")
 
 
 def _described(task):
-    """Returns a task's content of `task.json`."""
     return {"name": task.name, "kind": task.kind.on_disk["kind"], "labels": task.labels,
             "metrics": task.metrics, "multi_label": task.kind.on_disk["multi_label"],
             "bounds": task.bounds}

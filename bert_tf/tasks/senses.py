@@ -38,11 +38,8 @@ def read_senses(path: str) -> list[Sentence]:
     The file is plain: a line for each word, with the word, its lemma and its senses (with "|"
     between several) between tabs, "_" for words without a sense, and a blank line after each
     sentence. Or its name ends in .data.xml: it is a file of Raganato et al.'s framework (EACL
-    2017), whose senses are in the file next to it that ends in .gold.key.txt.
-
-    Raises:
-        InputError: the file has another form, or tags no word.
-    """
+    2017), whose senses are in the file next to it that ends in .gold.key.txt. Raises InputError if
+    the file has another form, or tags no word."""
     try:
         sentences = list(_read_framework(path) if path.endswith(_DATA) else _read_plain(path))
     except xml.etree.ElementTree.ParseError as error:

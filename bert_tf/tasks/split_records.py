@@ -251,7 +251,6 @@ class SplitRecords:
         return _cut(self._source.examples(omissions), self.shard_examples, self.by_document)
 
     def _describe(self, vocabulary, results):
-        """Returns the manifest's content in addition to its shards."""
         task, split = self._source.task, self._source.split
         totals = sum((collections.Counter(r["counts"]) for r in results), collections.Counter())
         counts = {name: totals[name] for name in ("examples", "records", "cut_to_fit", "tokens")}

@@ -90,7 +90,8 @@ def read_paragraphs(path: str, is_training: bool, version_2_with_negative: bool 
     """Yields the paragraphs of a SQuAD file, one article in memory at a time.
 
     As in the original, a question to train on is left out if the answer's words are not at the
-    stated place. Where the original refuses several answers, the first is learned.
+    stated place. Where the original refuses several answers, the first is learned. Raises
+    InputError if the file is not SQuAD, or an answer is impossible; names file and question.
 
     Args:
         path: JSON, plain or gzip; of SQuAD, TriviaQA or MRQA.
@@ -99,9 +100,6 @@ def read_paragraphs(path: str, is_training: bool, version_2_with_negative: bool 
         squad_style: the system whose code is followed. ELECTRA's compares without regard to case;
             ALBERT's and XLNet's take the stated characters and leave no question out. CMRC's cuts
             Chinese into characters.
-
-    Raises:
-        InputError: the file is not SQuAD, or an answer is impossible; names file and question.
     """
     empty = True
     for context, asked in _raw_paragraphs(path, is_training):
@@ -194,7 +192,6 @@ def take(owner, key, kind, where):
 
 
 def _texts(raw, where):
-    """Returns all right answers to a question."""
     if raw.get(ALIASES):
         return list(raw[ALIASES])
     return [take(answer, "text", str, where) for answer in take(raw, "answers", list, where)]
@@ -231,7 +228,6 @@ def _distinct_questions(path):
 
 
 def _with_answer(question, raw, where, context, words, starts, version_2_with_negative):
-    """Returns the question with its answer."""
     if version_2_with_negative and take(raw, "is_impossible", bool, where):
         return dataclasses.replace(question, is_impossible=True)
     answers = take(raw, "answers", list, where)
@@ -253,7 +249,6 @@ def _with_answer(question, raw, where, context, words, starts, version_2_with_ne
 
 
 def _is_there(question, paragraph, squad_style):
-    """Whether the answer's words are at the stated place."""
     if squad_style == "cmrc":
         return paragraph.context.startswith(question.answer, question.start)
     there = " ".join(paragraph.words[question.first_word:question.last_word + 1])

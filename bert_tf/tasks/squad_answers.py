@@ -229,15 +229,10 @@ def entries(n_best):
 
 def find_answers(spans, outputs: Mapping[str, np.ndarray], tokenizer,
                  options: AnswerOptions) -> list[Prediction]:
-    """Chooses the answers to all questions of some spans, in the order of the questions.
-
-    Args:
-        spans: `AnswerSpans` with M spans.
-        outputs: the head's arrays [M, ...], in the spans' order: see `Finder` and `BeamFinder`.
-
-    Raises:
-        InputError: the arrays do not fit these spans, or hold no finite numbers.
-    """
+    """Chooses the answers to all questions of some spans, in the order of the questions. `spans`:
+    `AnswerSpans` with M spans. `outputs`: the head's arrays [M, ...], in the spans' order: see
+    `Finder` and `BeamFinder`. Raises InputError if the arrays do not fit these spans, or hold no
+    finite numbers."""
     for values in outputs.values():
         _check_count(len(spans.start), values)
         if not np.isfinite(values).all():

@@ -117,15 +117,13 @@ SCORERS = {"squad": Scorer(normalize, f1), "trivia_qa": Scorer(normalize_trivia,
 
 def score_v1(answers: dict, predictions: dict,
              scorer: Scorer = SCORERS["squad"]) -> dict[str, float]:
-    """Returns exact_match and f1 of v1.1, in percent.
+    """Returns exact_match and f1 of v1.1, in percent. Raises InputError if a prediction is not
+    text, or a question has no correct answer; names the id.
 
     Args:
         answers: {question id: correct answers}, as `squad.read_answers` returns it.
         predictions: {question id: text}; a question without one scores 0.
         scorer: of the script that is followed.
-
-    Raises:
-        InputError: a prediction is not text, or a question has no correct answer; names the id.
     """
     _check(predictions, str, "prediction")
     totals = np.zeros(2)

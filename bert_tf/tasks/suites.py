@@ -233,11 +233,8 @@ SUITES = {
 def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
                   ) -> tuple[list[str], list[str]]:
     """Writes submission.zip to a folder; returns the names of its files, and the names of official
-    files that are missing. Without a file there is no archive.
-
-    Args:
-        folders: of a task's file, by the name of the task.
-    """
+    files that are missing. Without a file there is no archive. `folders`: of a task's file, by the
+    name of the task."""
     # The task of each file that the server takes, in the suite's order.
     tasks = {layout.submission: row.task for row in suite.rows if not row.is_first
              for layout in OF_SUITES[row.task].splits.values() if layout.submission}

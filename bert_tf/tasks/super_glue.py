@@ -56,14 +56,8 @@ class Cloze(typing.NamedTuple):
 def each_line(form: str) -> Callable:
     """Returns a decorator of a function, which makes it a reader of a file of JSON objects, or of a
     library's data set as such a file. The reader takes the path and further arguments, and yields
-    all that `function(number of the line, object, further arguments)` yields.
-
-    Args:
-        form: a key of `library_lines`.
-
-    Raises:
-        InputError: a line is not such an object; names file and line.
-    """
+    all that `function(number of the line, object, further arguments)` yields. `form`: a key of
+    `library_lines`. Raises InputError if a line is not such an object; names file and line."""
     return functools.partial(_reader, form)
 
 
@@ -201,11 +195,8 @@ FORMATS = tuple(_READERS)
 
 def read_rows(task, layout, path: str, omissions) -> Iterator[tuple]:
     """Yields (line, texts, label, group), the label None where the split has none; the examples of
-    one question have one group.
-
-    Raises:
-        InputError: a line is not an example of the task, or lacks the label that the split has.
-    """
+    one question have one group. Raises InputError if a line is not an example of the task, or lacks
+    the label that the split has."""
     for line, texts, label, group in _READERS[layout.format](path):
         yield line, texts, labelled(label, path, line) if layout.label else None, group
 

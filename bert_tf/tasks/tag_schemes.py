@@ -24,11 +24,8 @@ def scheme_of(labels: Iterable[str]) -> str:
 
 def labels_in(scheme: str | None, labels: Sequence[str]) -> tuple[str, ...]:
     """Returns labels of either scheme in another one. None: as they are. In `bioes` each type has
-    its four tags, in the order of the alphabet after the labels that name no entities.
-
-    Raises:
-        InputError: `bioes` is wanted of labels that name no entities, or `bio` of `bioes`.
-    """
+    its four tags, in the order of the alphabet after the labels that name no entities. Raises
+    InputError if `bioes` is wanted of labels that name no entities, or `bio` of `bioes`."""
     if scheme in (None, scheme_of(labels)):
         return tuple(labels)
     types = {tag[2:] for tag in labels if is_entity_tag(tag)}
@@ -87,11 +84,8 @@ _MOST_NAMED = 5
 
 def way_of(seen: Mapping[str, Seen]) -> str:
     """Returns how all the tags of a task's files name entities, a key of `_WAYS`, or "" of tags
-    that name none, such as parts of speech.
-
-    Raises:
-        InputError: some tags name entities and others are neither O nor of the same kind.
-    """
+    that name none, such as parts of speech. Raises InputError if some tags name entities and others
+    are neither O nor of the same kind."""
     inside = {tag: one for tag, one in seen.items() if tag != _OUTSIDE}
     wrong: dict[str, dict[str, Seen]] = {}
     for way, pattern in _WAYS.items():

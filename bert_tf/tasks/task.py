@@ -165,12 +165,8 @@ class Kind:
 
     def options(self, given: dict, saved: dict, is_training: bool, path: str) -> dict:
         """Returns the options of input and head: the flag, else the value that the model was
-        trained with, also where there is no such flag.
-
-        Args:
-            given: values of flags by name, None where a flag is not given.
-            saved: the options of the model's `SavedTask`.
-        """
+        trained with, also where there is no such flag. `given`: values of flags by name, None where
+        a flag is not given. `saved`: the options of the model's `SavedTask`."""
         return settle({**given, **{name: None for name in saved if name not in given}}, saved)
 
     def check_options(self, options: dict, max_seq_length: int, tokenizer) -> None:
@@ -251,11 +247,8 @@ class Kind:
 
     def answer(self, task: Task, examples: list, run: typing.Callable, tokenizer,
                max_seq_length: int, options: dict) -> list[dict]:
-        """Returns the Predictor's answers to examples: dicts in their order.
-
-        Args:
-            run: function from features to the model's answers, arrays by name.
-        """
+        """Returns the Predictor's answers to examples: dicts in their order. `run`: function from
+        features to the model's answers, arrays by name."""
         raise NotImplementedError
 
 

@@ -106,14 +106,8 @@ class FileFlags:
         return bool(self.task or self.task_kind or self.multi_label)
 
     def read_task(self, kind: str = "") -> Task:
-        """The `Task`.
-
-        Args:
-            kind: the kind of own files if no flag names one; "": see `kind_of_files`.
-
-        Raises:
-            InputError: there is no such task, or the flags describe no task.
-        """
+        """The `Task`. `kind`: the kind of own files if no flag names one; "": see `kind_of_files`.
+        Raises InputError if there is no such task, or the flags describe no task."""
         if self.task:
             return self._in_scheme(placed(self._named(), self.data_dir))
         kind = _own_kind(self, kind)
@@ -134,7 +128,6 @@ class FileFlags:
             data_dir=self.data_dir))
 
     def _named(self):
-        """The task of --task; InputError if a flag describes own files."""
         check(self)
         return find_task(self.task)
 
@@ -152,10 +145,7 @@ class FileFlags:
 
     def find_sources(self, task: Task, splits: list) -> list[Source]:
         """The `Source`s of the splits, or of all whose files are there, with the labels in them.
-
-        Raises:
-            InputError: a file is not there, or none is.
-        """
+        Raises InputError if a file is not there, or none is."""
         paths = _paths(self, task, splits)
         if task.labels and self.tag_scheme not in (None, scheme_of(task.labels)):
             raise InputError(f"--tag_scheme={self.tag_scheme}: the model was trained with "
@@ -176,11 +166,8 @@ class FileFlags:
         return [_source(self, task, split, paths[split], rows[split]) for split in splits or paths]
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> RunSplits:
-        """The splits to train, score and predict on.
-
-        Raises:
-            InputError: a file is not there, or no flag names it.
-        """
+        """The splits to train, score and predict on. Raises InputError if a file is not there, or
+        no flag names it."""
         sources = {source.split: source for source in self.find_sources(task, [])}
         needed = {}
         if do_train:
@@ -275,7 +262,6 @@ def kind_of_files(given: Mapping[str, typing.Any]) -> str:
 
 
 def _own_kind(flags, default):
-    """The name of the kind of own files."""
     kind = flags.task_kind or default or kind_of_files(changed(flags))
     if not flags.multi_label:
         return kind
@@ -318,7 +304,6 @@ def _present(flag, task, possible, sources, data_dir):
 
 
 def _check_training_flags(flags, task):
-    """Raises InputError for flags of the training file that do not go with a task."""
     check(flags)
     for name, kind in _OF_KINDS.items():
         if getattr(flags, name) is not None and task.kind != KINDS[kind]:
@@ -350,7 +335,6 @@ def check_only(flags: TaskFlags, names: tuple[str, ...], what: str) -> None:
 
 
 def _source(flags, task, split, path, rows):
-    """The `Source` of a split; the training set may have a share of the examples."""
     if split != "train":
         return Source(task, split, path, flags.skip_malformed_lines, rows=rows)
     source = Source(task, split, path, flags.skip_malformed_lines, flags.both_orders,
@@ -362,7 +346,8 @@ def _source(flags, task, split, path, rows):
 def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), labels=(),
              header: bool = True, labelled_test: bool = False,
              tfds_name: str | None = None, data_dir: str = "") -> Task:
-    """The `Task` of files that no table knows.
+    """The `Task` of files that no table knows. Raises InputError if the files have another ending,
+    or a column is missing.
 
     Args:
         kind: name of a kind that takes own files.
@@ -373,9 +358,6 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
         labelled_test: whether the test file has the label's column too.
         tfds_name: the data set of tensorflow_datasets.
         data_dir: the folder of the files.
-
-    Raises:
-        InputError: the files have another ending, or a column is missing.
     """
     owned = KINDS[kind]
     if tfds_name:
@@ -417,7 +399,6 @@ def _check_own(owned, files, texts, label, choices, labels, labelled_test):
 
 
 def _format(file, kind, data_dir):
-    """The format of a user's file."""
     path = join_path(data_dir, file)
     return forms.form_of_words(path) if kind.format == forms.WORDS else forms.form_of_table(path)
 
@@ -457,7 +438,6 @@ def _one_format(files, kind, data_dir):
 
 
 def _question_file(task, data_dir, split):
-    """The official file of a split, also where it is not there."""
     if task.has_file(data_dir, split):
         return task.path(data_dir, split)
     return join_path(data_dir, task.split(split).files[0])
@@ -537,11 +517,8 @@ class SquadFlags:
         return SQUAD[False]
 
     def with_options(self, task: Task, options: dict) -> Task:
-        """The `Task` of the version that the options name.
-
-        Raises:
-            InputError: a flag is for another version or another head.
-        """
+        """The `Task` of the version that the options name. Raises InputError if a flag is for
+        another version or another head."""
         has_negatives = options["version_2_with_negative"]
         task = SQUAD[has_negatives]
         has_beams = task.kind.head(task, options)[0] == "conditional_span"
@@ -554,11 +531,8 @@ class SquadFlags:
         return task
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> RunSplits:
-        """The files to predict and to train on, as splits.
-
-        Raises:
-            InputError: a file is not there, or no flag names it.
-        """
+        """The files to predict and to train on, as splits. Raises InputError if a file is not
+        there, or no flag names it."""
         predicts, sources = do_eval or do_predict, {}
         for split, what, is_wanted in (("predict", "--do_eval and --do_predict", predicts),
                                        ("train", "--do_train", do_train)):

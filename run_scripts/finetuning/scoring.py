@@ -96,15 +96,9 @@ class ScoredModel:
         return self.trainer.learner
 
     def split(self, name: str = "", examples: int = 0) -> ScoredSplit:
-        """The examples to score on.
-
-        Args:
-            name: of the split; "": the first one with labels, except train.
-            examples: how many, the first; 0: all.
-
-        Raises:
-            InputError: there is no such split, or its file is not there.
-        """
+        """The examples to score on. `name`: of the split; "": the first one with labels, except
+        train. `examples`: how many, the first; 0: all. Raises InputError if there is no such split,
+        or its file is not there."""
         member = self._member
         known = member.splits.eval_splits
         name = name or known[0]
@@ -204,12 +198,8 @@ class ScoredSplit:
             yield self.batch(np.arange(start, min(start + size, self.records)))
 
     def batch(self, rows: np.ndarray, length: int = 0) -> dict[str, np.ndarray]:
-        """The features of some records with their labels.
-
-        Args:
-            rows: int [B].
-            length: S; 0: the length that the longest record needs.
-        """
+        """The features of some records with their labels. `rows`: int [B]. `length`: S; 0: the
+        length that the longest record needs."""
         return self.examples.batch(rows, length or self.examples.batch_length(rows))
 
 
@@ -230,10 +220,7 @@ def contents_of(model_dir: str, split: ScoredSplit | TextSplit, flag: str = "mod
 
 def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     """The files of weights of a model's folder; of a task of a model of several, the model's.
-
-    Raises:
-        InputError: there are none; it names `flag`.
-    """
+    Raises InputError if there are none; it names `flag`."""
     task, shared = task_heads.resolve(os.path.join(folder, MODEL_FILE))
     if task:
         return [shared]

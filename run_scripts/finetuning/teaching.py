@@ -37,13 +37,8 @@ class Teaching:
 
     def compared_layers(self, config: Any, depth: int, tokenizer: Any = None) -> tuple[int, ...]:
         """The teacher's layers whose [CLS] vectors a student learns; () without such a term.
-
-        Args:
-            config, tokenizer: the student's; None where the tokenizer is not known yet.
-            depth: its number of layers.
-
-        Raises:
-            InputError: the student has no vectors to compare with them.
+        `config`, `tokenizer`: the student's; None where the tokenizer is not known yet. `depth`:
+        its number of layers. Raises InputError if the student has no vectors to compare with them.
         """
         terms = [term for term in self.row.terms if term.objective == "Patience"]
         if not terms:
@@ -63,11 +58,8 @@ class Teaching:
         return patience_layers(terms[0].options["layers"], taught.depth, depth)
 
     def teachers(self, plan):
-        """The `Teachers` of a plan's student.
-
-        Raises:
-            InputError: they do not fit the task, or the student.
-        """
+        """The `Teachers` of a plan's student. Raises InputError if they do not fit the task, or the
+        student."""
         layers = self.compared_layers(plan.model.config, plan.model.config.depth,
                                       plan.model.tokenizer)
         teachers = compression.Teachers(
@@ -82,11 +74,7 @@ class Teaching:
         return teachers
 
     def in_step(self, plan):
-        """The `InStep` of a plan's student.
-
-        Raises:
-            InputError: it does not fit the student.
-        """
+        """The `InStep` of a plan's student. Raises InputError if it does not fit the student."""
         if len(self.flags.teacher) > 1:
             raise InputError(f"--teacher names several models, but --recipe={self.row.name} "
                              "compares layers with the layers of one model; name one.")

@@ -29,7 +29,6 @@ def group_starts(examples: list) -> np.ndarray:
 
 
 def _queries(examples):
-    """Yields the slice of each query's candidates."""
     starts = group_starts(examples)
     yield from itertools.starmap(slice, zip(starts, [*starts[1:], len(examples)]))
 

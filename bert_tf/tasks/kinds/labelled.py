@@ -164,12 +164,9 @@ class LabelledKind(Kind):
 
     def decode(self, task: Task, answers: dict, examples: list, features) -> typing.Any:
         """Returns the predictions for examples, in the form that `bert_tf.metrics` takes: int [N],
-        ids of labels or choices, unless the kind says otherwise.
-
-        Args:
-            answers: arrays of the head's answers, such as `logits` [N, L or C].
-            features: maps a feature's name to its values in the records.
-        """
+        ids of labels or choices, unless the kind says otherwise. `answers`: arrays of the head's
+        answers, such as `logits` [N, L or C]. `features`: maps a feature's name to its values in
+        the records."""
         return answers["logits"].argmax(-1)
 
     def targets(self, task: Task, examples: list) -> typing.Any:
@@ -257,13 +254,9 @@ def has_nan(answers: dict) -> bool:
 
 
 def says_nothing(answers: dict, excludes: bool = True) -> bool:
-    """Whether scores are NaN, or do not differ within any example.
-
-    Args:
-        answers: arrays of a head's answers, such as `logits` [..., L or C] or `values`.
-        excludes: whether one label or choice of an example is right, so that only differences
-            between them count.
-    """
+    """Whether scores are NaN, or do not differ within any example. `answers`: arrays of a head's
+    answers, such as `logits` [..., L or C] or `values`. `excludes`: whether one label or choice of
+    an example is right, so that only differences between them count."""
     if has_nan(answers):
         return True
     if not excludes or "logits" not in answers:
@@ -277,7 +270,6 @@ def is_flat(most: np.ndarray, least: np.ndarray) -> bool:
 
 
 def _describe_all(kind, task, examples, predictions, answers):
-    """Yields `describe` of each example."""
     likely = answers.get("probabilities") if kind.shows_probabilities else None
     for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
         yield kind.describe(task, example, prediction, None if likely is None else likely[index])
@@ -429,11 +421,8 @@ def write_whole(folder: str, source, predicted) -> list[str]:
 def write_submission(folder: str, task, split: str, predictions) -> str:
     """Writes a test split's predictions under their official name, as the servers read them, and
     returns the path: index<TAB>prediction (gluebenchmark.com/faq), or a JSON object per line with
-    `idx` and `label` (super.gluebenchmark.com/faq).
-
-    Args:
-        predictions: ids of labels, integer [N], or numbers, float [N], in the file's order.
-    """
+    `idx` and `label` (super.gluebenchmark.com/faq). `predictions`: ids of labels, integer [N], or
+    numbers, float [N], in the file's order."""
     path = os.path.join(folder, task.split(split).submission)
     words = enumerate(task.kind.submission(task, predictions))
     with write_aside(path) as file:

@@ -147,11 +147,8 @@ def _span_options(options, max_seq_length):
 
 
 class SquadPredictions:
-    """The answers to a SQuAD file's questions, with the interface of `SplitPredictions`.
-
-    Args:
-        options: see `Span`; `choose` adds to them.
-        is_scored: requires the file to hold the correct answers.
+    """The answers to a SQuAD file's questions, with the interface of `SplitPredictions`. `options`:
+    see `Span`; `choose` adds to them. `is_scored`: requires the file to hold the correct answers.
     """
 
     prefix, archive_of = "squad", ""

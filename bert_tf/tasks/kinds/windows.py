@@ -57,10 +57,7 @@ def join_windows(kind, answers: dict, counts: np.ndarray, way: str) -> dict:
 
     With "mean" numbers and probabilities are averaged. With "max" the largest number is taken, or
     each label's largest probability; of labels that exclude each other, divided by their sum.
-
-    Raises:
-        ValueError: there is not one answer for each window.
-    """
+    Raises ValueError if there is not one answer for each window."""
     if any(len(values) != counts.sum() for values in answers.values()):
         raise ValueError(f"there are {len(next(iter(answers.values())))} answers to "
                          f"{counts.sum()} windows.")
