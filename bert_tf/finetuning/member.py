@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf import data
 from bert_tf.files import make_folder
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import RunSplits
 from bert_tf.tokenization.coverage import Coverage, join
@@ -166,6 +167,13 @@ class Member:
             return []
         waits = "A larger --early_stopping waits longer for answers that differ."
         return [trials.REMEDY, *[waits] * bool(self.settings.early_stopping)]
+
+    def keep_chosen(self, answered: dict) -> None:
+        """Keeps the options that are best for the splits to score with the model."""
+        for split in self.splits.eval_splits:
+            saved = SavedTask.read(self.folder)
+            if saved and (chosen := self.predictions[split].choose(answered[split][2])):
+                dataclasses.replace(saved, options={**saved.options, **chosen}).write(self.folder)
 
     def write(self, answered: dict) -> None:
         """Writes the predictions of `answer_all`."""

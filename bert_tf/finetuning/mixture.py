@@ -272,14 +272,9 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
                          "overwritten; name another folder.")
     # A run that was begun keeps its length and its tokens, whatever the defaults are now.
     trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
-    return open_encoder(job, folder, _length(trained),
-                        task_folder(folder, tasks[0]) if tasks else "")
-
-
-def _length(folder):
-    """The length S of the tasks of the model in a folder, or the default."""
-    saved = (SavedTask.read(task_folder(folder, name)) for name in tasks_beside(folder))
-    return next((task.max_seq_length for task in saved if task), DEFAULTS.max_seq_length)
+    saved = (SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained))
+    length = next((task.max_seq_length for task in saved if task), DEFAULTS.max_seq_length)
+    return open_encoder(job, folder, length, task_folder(folder, tasks[0]) if tasks else "")
 
 
 def objectives_of(members: list[Member]) -> Callable:

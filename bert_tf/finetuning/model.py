@@ -253,7 +253,10 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
             None; by default --keep_head decides alone.
     """
     if flags.do_train and output_dir:
-        _check_overwrites(output_dir, task_dir or output_dir)
+        there = os.path.join(output_dir, keras_file.NAME)
+        if exists(there) and not exists(os.path.join(task_dir or output_dir, TASK_FILE)):
+            raise InputError(f"--output_dir: {there} is not a fine-tuned model, and it would be "
+                             "overwritten; name another folder.")
     model = open_beginning(flags, output_dir)
     model.config.check_takes_heads(model.path or flags.bert_config_file)
     model.config.check_reads_texts(model.path or flags.bert_config_file)
@@ -276,14 +279,6 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
                             for trial in training.trials.descriptions(output_dir))
     _settle_tokens(model, flags, run, begun_task if has_begun else None)
     return model
-
-
-def _check_overwrites(output_dir, task_dir):
-    """Raises InputError if training would overwrite a model that no fine-tuning made."""
-    model = os.path.join(output_dir, keras_file.NAME)
-    if exists(model) and not exists(os.path.join(task_dir, TASK_FILE)):
-        raise InputError(f"--output_dir: {model} is not a fine-tuned model, and it would be "
-                         "overwritten; name another folder.")
 
 
 def _settle_tokens(model, flags, run, begun):

@@ -44,7 +44,10 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
     """The only task of a run, after all was checked that can be known before work starts.
     `options`: dict of more options of the input and of the head, which are kept with the model;
     None where a flag is not given. Raises InputError if anything is wrong with them."""
-    task = task_flags.read_task(_kind_of_model(model_flags, settings))
+    saved = None
+    if model_flags.keep_head or not model_flags.do_train:       # the model's head is used
+        saved = SavedTask.read(folder_of(model_flags.init_checkpoint or settings.output_dir))
+    task = task_flags.read_task(saved.task.kind.name if saved else "")
     options = {**{name: getattr(task_flags, name) for name in task.kind.input_options}, **options}
     if model_flags.do_train:
         check_has_training_set(task)
@@ -54,8 +57,11 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
         task = as_trained(task, model.saved, model.path, task_flags.names_kind)
     elif not model_flags.do_train:
         task = _as_named(task, model)
-    options = task.kind.options(options, _saved_options(model, model_flags), model_flags.do_train,
-                                model.path)
+    kept = dict(model.saved.options) if model.saved else {}
+    if model_flags.do_train and not model_flags.keep_head:
+        for name in OF_NUMBERS:     # which are fitted to the numbers of another file
+            kept.pop(name, None)
+    options = task.kind.options(options, kept, model_flags.do_train, model.path)
     options |= reader_options(model_flags, model)
     masked_heads(model_flags, model.config)
     check_directions(model, options)
@@ -105,9 +111,8 @@ def with_begun(task: Task, options: dict, source: Source, begun: SavedTask | Non
     run that was `begun` keeps its own."""
     if begun is None:
         return task.kind.fitted(options, source)
-    fitting = {name: begun.options[name] for name in OF_NUMBERS if name in begun.options}
-    return {**options, **{name: value for name, value in fitting.items()
-                          if options.get(name) is None}}
+    return {**options, **{name: begun.options[name] for name in OF_NUMBERS
+                          if name in begun.options and options.get(name) is None}}
 
 
 def check_has_training_set(task: Task) -> None:
@@ -115,23 +120,6 @@ def check_has_training_set(task: Task) -> None:
     if task.model_of:
         raise InputError(f"{task.name} has no training set; train with --task={task.model_of}, "
                          f"then give the model as --init_checkpoint to score --task={task.name}.")
-
-
-def _saved_options(model, model_flags):
-    """The options that the model was trained with; for a new head without those of numbers."""
-    saved = model.saved.options if model.saved else {}
-    is_new = model_flags.do_train and not model_flags.keep_head
-    return {name: value for name, value in saved.items()
-            if not (is_new and name in OF_NUMBERS)}
-
-
-def _kind_of_model(model_flags, settings):
-    """The name of the kind of task that the model was fine-tuned for, if its head is used; else ""
-    """
-    folder = model_flags.init_checkpoint or settings.output_dir
-    uses_head = model_flags.keep_head or not model_flags.do_train
-    saved = SavedTask.read(folder_of(folder)) if uses_head else None
-    return saved.task.kind.name if saved else ""
 
 
 def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,

@@ -36,15 +36,8 @@ def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     Lists become lists of str, and a str is divided at its commas if the field is a list. Raises
     InputError if a value has another type; names the setting."""
     hints = typing.get_type_hints(config_class)
-    return {field.name: _typed(field.name, plain(values[field.name]), _kind(hints[field.name]))
+    return {field.name: _typed(field.name, plain(values[field.name]), hints[field.name])
             for field in dataclasses.fields(config_class) if field.name in values}
-
-
-def _kind(hint):
-    """The plain type: `int` for `int | None`, `list` for `list[str]`."""
-    origin = typing.get_origin(hint)
-    names = (list,) if origin is list else (hint, *typing.get_args(hint))
-    return next(kind for kind in _WANTED if kind in names)
 
 
 def _number(kind, value):
@@ -70,7 +63,11 @@ _READERS: dict[type, Callable] = {
     list: items}
 
 
-def _typed(name, value, kind):
+def _typed(name, value, hint):
+    # `int` of `int | None`, `list` of `list[str]`.
+    origin = typing.get_origin(hint)
+    names = (list,) if origin is list else (hint, *typing.get_args(hint))
+    kind = next(kind for kind in _WANTED if kind in names)
     if name in _OF_COLUMNS and isinstance(value, (list, tuple)):
         value = written(value)
     read = value

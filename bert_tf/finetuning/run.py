@@ -104,7 +104,7 @@ class FineTuneRun:
             with self.tuning.sole_writer():
                 if self.is_chief:
                     begin()
-                _answer_together([self, *self.others])
+                self._answer_together()
             training.wait_for_workers(self.tuning.strategy)
             return
         with self.tuning.sole_writer():
@@ -141,6 +141,19 @@ class FineTuneRun:
         mask(self.flags, trainer.learner.encoder)
         return functools.partial(self.tuning.predict, trainer)
 
+    def _answer_together(self):
+        """Scores and predicts with the mean of several models, one after the other."""
+        runs = [self, *self.others]
+        answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
+        answered = {}
+        for split in self.members[0].predicted_splits:
+            combined, predicted = self.members[0].predictions[split].combine(
+                [(run.members[0].predictions[split], one[split][0], run.members[0].sets[split])
+                 for run, one in zip(runs, answers)])
+            answered[split] = combined, {}, predicted
+        if self.is_chief:
+            self.write(answered)
+
     def _answer(self, everyone, predict, path):
         scores = {}
         for member in everyone:
@@ -148,7 +161,7 @@ class FineTuneRun:
             if not self.is_chief:
                 continue
             if path == os.path.join(member.folder, keras_file.NAME):
-                _keep_chosen(member, answered)
+                member.keep_chosen(answered)
             if not self.deciding:
                 self.write(answered)
                 return
@@ -215,10 +228,15 @@ class FineTuneRun:
     def _padding(self, strategy):
         """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
         is_padded = self.settings.pad_to_max_length
-        if not is_padded and self.flags.do_train and (
+        if is_padded or not self.flags.do_train or not (
                 path := training.trials.begun_file(self.settings)):
-            return _kept_padding(path)
-        return padding_of(is_padded, self.settings, strategy)
+            return padding_of(is_padded, self.settings, strategy)
+        padding = read_json(path).get("padding")
+        if padding not in bucketing.PADDINGS:
+            raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
+                             f"{', '.join(bucketing.PADDINGS)}; correct it, or name another "
+                             "--output_dir.")
+        return padding
 
 
 def padding_of(is_padded: bool, settings: Any, strategy: Any) -> str:
@@ -231,39 +249,19 @@ def has_learned_from(run: FineTuneRun, folder: str) -> bool:
     """Returns whether a trial has begun with the training records in a folder."""
     begun = training.trials.begun(run.settings) if run.flags.do_train else None
     path = os.path.join(folder, f"train{manifest.SUFFIX}")
-    return bool(begun) and exists(path) and manifest.identity(
-        manifest.load_manifest(path)) in _identities(begun.get("train_file"))
-
-
-def _identities(kept):
-    """The hashes of the records in a trial's `train_file`, of one task or of several."""
-    tasks = kept.get("tasks") if isinstance(kept, dict) else None
-    known = tasks.values() if isinstance(tasks, dict) else [kept]
-    return [one[1] for one in known if isinstance(one, list) and len(one) == 2]
-
-
-def _kept_padding(path):
-    """The padding in the settings of a trial; InputError if it is not a padding."""
-    padding = read_json(path).get("padding")
-    if padding not in bucketing.PADDINGS:
-        raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
-                         f"{', '.join(bucketing.PADDINGS)}; correct it, or name another "
-                         "--output_dir.")
-    return padding
+    if not (begun and exists(path)):
+        return False
+    learned = begun.get("train_file")       # of one task or of several
+    tasks = learned.get("tasks") if isinstance(learned, dict) else None
+    known = tasks.values() if isinstance(tasks, dict) else [learned]
+    return manifest.identity(manifest.load_manifest(path)) in [
+        one[1] for one in known if isinstance(one, list) and len(one) == 2]
 
 
 def _own_loss(means):
     """The loss of the task's head, whose objective comes first: without its weight, and without the
     other terms of a training, which the saved model does not have."""
     return next(value for name, value in means.items() if name.endswith("/loss"))
-
-
-def _keep_chosen(member, answered):
-    """Keeps the options that are best for the splits to score with the model."""
-    for split in member.splits.eval_splits if SavedTask.read(member.folder) else ():
-        if chosen := member.predictions[split].choose(answered[split][2]):
-            saved = SavedTask.require(member.folder, "output_dir")
-            dataclasses.replace(saved, options={**saved.options, **chosen}).write(member.folder)
 
 
 def open_run(task_flags, model_flags, settings, options: dict | None = None, teaching=None,
@@ -413,15 +411,3 @@ def open_task(task_flags, model_flags, settings, head_flags=None) -> FineTuneRun
     return runs[0]
 
 
-def _answer_together(runs):
-    """Scores and predicts with the mean of several models, one after the other."""
-    first, member = runs[0], runs[0].members[0]
-    answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
-    answered = {}
-    for split in member.predicted_splits:
-        combined, predicted = member.predictions[split].combine(
-            [(run.members[0].predictions[split], one[split][0], run.members[0].sets[split])
-             for run, one in zip(runs, answers)])
-        answered[split] = combined, {}, predicted
-    if first.is_chief:
-        first.write(answered)

@@ -149,8 +149,15 @@ class SuiteRun:
                 return None
             if cell.begins_with and not self.chosen(cell.begins_with):
                 return None     # whether it began with the model to be chosen is not known yet
-            result = read_json(path)
-            _check_settings(cell, result["settings"], self._described(cell))
+            result, expected = read_json(path), self._described(cell)
+            if {**result["settings"], "chosen": expected.get("chosen")} == expected != result[
+                    "settings"]:
+                raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that "
+                                 "is no longer the best; name another --output_dir, or remove all "
+                                 f"such folders of {cell.row.task}.")
+            if result["settings"] != expected:
+                raise InputError(f"{cell.folder} holds a run with other settings; name another "
+                                 f"--output_dir, or remove {cell.folder}.")
             self._results[path] = result
         return self._results[path]
 
@@ -201,19 +208,30 @@ class SuiteRun:
         chosen = self.chosen(cell.begins_with)
         if cell.begins_with and not chosen:
             return False
-        if chosen:
-            _check_model(chosen)
+        if chosen and not exists(os.path.join(chosen.folder, MODEL_FILE)):
+            raise InputError(
+                f"{chosen.folder} is now the best run of {chosen.row.task}, but its model was "
+                "removed when another run was better; remove the folder, and run the same command "
+                "again to train it.")
         with contextlib.ExitStack() as held:
             if not _is_held(held, cell.folder):
                 return False
             if not self.result(cell):
-                model = _begins(cell, chosen, self.family) if chosen else self.model
+                model = self.model
+                if chosen:
+                    model = {"init_checkpoint": chosen.folder}
+                    if self.family is HEADS:
+                        model["keep_head"] = cell.row.keeps_head
                 with (open_log(os.path.join(cell.folder, LOG)) as log,
                       contextlib.redirect_stdout(log)):
                     is_done = self._measure(cell, model)
                 if not (is_done and self.result(cell)):
                     return False
-                print(_describe(cell, self.result(cell)), flush=True)
+                result = self.result(cell)
+                scores = ", ".join(f"{name} {value:.4f}" for name, value in result[
+                    "metrics"].items() if is_of(name, cell.row.metrics))
+                print(f"{cell.row.task}, {cell.point}, seed {cell.seed}: "
+                      f"{'DIVERGED' if result.get(DIVERGED) else scores}", flush=True)
             self._drop_models(cell)
         return True
 
@@ -283,38 +301,6 @@ def _remove(paths):
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
             remove_file(path)
-
-
-def _describe(cell, result):
-    scores = (f"{name} {value:.4f}" for name, value in result["metrics"].items()
-              if is_of(name, cell.row.metrics))
-    return f"{cell.row.task}, {cell.point}, seed {cell.seed}: " + (
-        "DIVERGED" if result.get(DIVERGED) else ", ".join(scores))
-
-
-def _begins(cell, chosen, family):
-    """The settings that name another task's model to begin with."""
-    if family is not HEADS:
-        return {"init_checkpoint": chosen.folder}
-    return {"init_checkpoint": chosen.folder, "keep_head": cell.row.keeps_head}
-
-
-def _check_model(chosen):
-    if not exists(os.path.join(chosen.folder, MODEL_FILE)):
-        raise InputError(f"{chosen.folder} is now the best run of {chosen.row.task}, but its model "
-                         "was removed when another run was better; remove the folder, and run the "
-                         "same command again to train it.")
-
-
-def _check_settings(cell, settings, expected):
-    if settings == expected:
-        return
-    if {**settings, "chosen": expected.get("chosen")} == expected:
-        raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that is no "
-                         "longer the best; name another --output_dir, or remove all such folders "
-                         f"of {cell.row.task}.")
-    raise InputError(f"{cell.folder} holds a run with other settings; name another --output_dir, "
-                     f"or remove {cell.folder}.")
 
 
 def _is_held(stack, path):

@@ -75,8 +75,8 @@ class _Unlabelled(Exception):
 
 def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line, words, tags or None, number of the document); see `read_rows`."""
-    for row in read_rows(path, layout, omissions):
-        yield row.line, row.words, row.tags, row.document
+    return ((row.line, row.words, row.tags, row.document)
+            for row in read_rows(path, layout, omissions))
 
 
 def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
@@ -111,7 +111,7 @@ def _json(path, layout):
     for document, (line, value) in enumerate(json_values(path)):
         is_object = isinstance(value, dict)
         cells = value if is_object and "paragraphs" not in value else None
-        yield path, line, document, cells, lambda value=value: _form_of(value)(value, layout)
+        yield path, line, document, cells, lambda value=value: _read(value, layout)
 
 
 def _brat(path, layout):
@@ -160,13 +160,14 @@ def _lines(text, spans):
 
 # The forms of JSON
 
-def _form_of(value):
-    if (isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
-            and isinstance(value[1], dict)):
-        return _read_pair
+def _read(value, layout):
+    """The texts of a value of JSON, in the form that it has."""
+    if isinstance(value, list) and [*map(type, value)] == [str, dict]:
+        spans = value[1].get("entities", [])
+        return [_text(value[0], None if layout.label is None else list(map(_span, spans)))]
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object of an annotated text; see docs/tasks.md")
-    return next(read for fits, read in _FORMS if fits(value))
+    return next(read for fits, read in _FORMS if fits(value))(value, layout)
 
 
 def _is_words(value):
@@ -215,11 +216,6 @@ def _read_label_studio(row, layout):
     return [_text(text, spans[0])]
 
 
-def _read_pair(row, layout):
-    spans = row[1].get("entities", [])
-    return [_text(row[0], None if layout.label is None else list(map(_span, spans)))]
-
-
 def _read_paragraphs(row, layout):
     for paragraph in row["paragraphs"]:
         for sentence in paragraph["sentences"]:
@@ -259,8 +255,9 @@ def _text_in(row, layout):
 def _spans_in(row, layout):
     if layout.label is None:
         return None
-    usual = next((name for name in (*_SPANS, *row) if isinstance(row.get(name), list)
-                  and (name in _SPANS or _is_spans(row[name]))), None)
+    usual = next((name for name in (*_SPANS, *row) if isinstance(row.get(name), list) and (
+        name in _SPANS or row[name] and isinstance(row[name][0], dict)
+        and {"start", "end"} <= row[name][0].keys())), None)
     if usual is None and "annotation_id" in row:        # of Label Studio, JSON-MIN: no span
         return []
     spans = row[_key(row, layout.label, usual, "spans (an empty list, if the text has none)")]
@@ -268,10 +265,6 @@ def _spans_in(row, layout):
         raise ValueError(f"has {spans!r} where a list of spans must be")
     return [_span(span) for span in spans
             if not (isinstance(span, dict) and span.get("answer") == "reject")]     # Prodigy
-
-
-def _is_spans(value):
-    return bool(value) and isinstance(value[0], dict) and "start" in value[0] and "end" in value[0]
 
 
 def _span(value):
@@ -328,8 +321,10 @@ def _tags_of_spans(text, words, spans):
                              f"{_shown(text, span)}, and a word has one tag; keep one of the two")
         last = span
         if span.start not in starts or span.end not in ends:
-            raise ValueError(f"has the span {_shown(text, span)}, which "
-                             f"{_cut_word(words, span)}; let it begin and end with words")
+            cut = next((f"cuts the word {word!r}" for word, start, end in words
+                        if start < span.start < end or start < span.end < end), "holds no word")
+            raise ValueError(f"has the span {_shown(text, span)}, which {cut}; let it begin and "
+                             "end with words")
         first = starts[span.start]
         count = ends[span.end] + 1 - first
         tags[first:first + count] = [f"B-{span.name}"] + [f"I-{span.name}"] * (count - 1)
@@ -361,9 +356,3 @@ def _says(text, said):
 
 def _shown(text, span):
     return f"{text[max(span.start, 0):span.end]!r} ({span.name}, {span.start} to {span.end})"
-
-
-def _cut_word(words, span):
-    cut = next((word for word, start, end in words
-                if start < span.start < end or start < span.end < end), None)
-    return f"cuts the word {cut!r}" if cut else "holds no word"

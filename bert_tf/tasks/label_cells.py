@@ -24,6 +24,7 @@ _TYPED = re.compile(rf"np\.\w+\(({_QUOTED}|[^()]*)\)")      # as in [np.str_('a'
 _PIECES = re.compile(rf"(?<![^\s,])(?:{_QUOTED})(?![^\s,])|,|[^\s,]+")
 # As in array([...]).
 _NAMED = re.compile(r"(?:array|(?:frozen)?set)\((.*?)(?:,\s*dtype=\w+)?\)", re.DOTALL)
+_NUMBER = re.compile(r"\.{3}|-?\d+\.?\d*|true|false", re.IGNORECASE)
 _NOTHING = ("nan", "None", "null")
 _SHARE = re.compile(r"\d*\.\d*[1-9]\d*")
 _JOINED = re.compile("[01]{2,}")        # flags without separators, if one begins with 0
@@ -100,24 +101,17 @@ def _items_in(text):
         if is_comma:
             continue
         if all(re.fullmatch(_QUOTED, word) for word in words):
-            yield from map(_unquoted, words)
-        elif not has_commas and all(map(_is_number, words)):
+            for quoted in words:
+                try:
+                    yield str(ast.literal_eval(quoted)).strip()
+                except (SyntaxError, ValueError):       # an escape that Python does not know
+                    yield quoted[1:-1].strip()
+        elif not has_commas and all(map(_NUMBER.fullmatch, words)):
             yield from words
         elif words[0] in _NOTHING and len(words) == 1:
             raise ValueError("has null in its list of labels")
         else:
             yield " ".join(words)
-
-
-def _unquoted(word):
-    try:
-        return str(ast.literal_eval(word)).strip()
-    except (SyntaxError, ValueError):       # an escape that Python does not know
-        return word[1:-1].strip()
-
-
-def _is_number(text):
-    return text == "..." or text.lower() in _FLAGS or re.fullmatch(r"-?\d+\.?\d*", text) is not None
 
 
 def _are_flags(items):
@@ -217,16 +211,14 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
             raise InputError(f"{path}, line {line}: {twice!r} comes twice among the labels of one "
                              f"example, as it may among flags; name each label once, or {_ADVICE}.")
     for cell, line in lines.items() if not labels else ():
-        if cell.items is None and _is_quote_cut(cell.divided(separator)):
+        # A quote that begins one part ends another one, as in "a, b".
+        if cell.items is None and any(
+                begin[0] == quote != begin[-1] and end[-1] == quote != end[0]
+                for quote in "\"'"
+                for begin, end in itertools.combinations(cell.divided(separator), 2)):
             raise InputError(f"{path}, line {line}: the labels {cell.text} are in quotes, which "
                              f"are read as a part of names here; leave them out, or {_ADVICE}.")
     return LabelForm(None, separator)
-
-
-def _is_quote_cut(parts):
-    """Whether a quote that begins one part ends another one, as in "a, b"."""
-    return any(begin[0] == quote != begin[-1] and end[-1] == quote != end[0]
-               for quote in "\"'" for begin, end in itertools.combinations(parts, 2))
 
 
 def _default_names(count, path):

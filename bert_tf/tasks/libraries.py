@@ -92,15 +92,16 @@ def official_rows(name: str) -> Iterator[dict[str, Any]]:
     """Yields the rows of a data set in the order of the official file, where they count it in
     `idx`: tensorflow_datasets shuffles them."""
     rows = find(name).rows(is_kept=True)
-    first = next(rows, None)
-    if first is None or "idx" not in first:
-        return itertools.chain([] if first is None else [first], rows)
-    return iter(sorted([first, *rows], key=_place))
+    first = list(itertools.islice(rows, 1))
+    if not first or "idx" not in first[0]:
+        return itertools.chain(first, rows)
 
+    def place(row):
+        numbers = row["idx"]
+        return [numbers[part] for part in _PARTS if part in numbers] if isinstance(
+            numbers, dict) else numbers
 
-def _place(row):
-    place = row["idx"]
-    return [place[part] for part in _PARTS if part in place] if isinstance(place, dict) else [place]
+    return iter(sorted([*first, *rows], key=place))
 
 
 def _tfds_rows(data_set):
@@ -156,11 +157,12 @@ def _plain(value, feature):
     """Returns str, int, float, or lists and dicts of these; `feature` is the library's description
     of the value, or None."""
     value = getattr(value, "to_list", getattr(value, "tolist", lambda: value))()
+    # A list's feature holds the one of its parts, and a list of dicts is read as one.
+    inner = getattr(feature, "feature", feature)
     if isinstance(value, dict):
-        return {key: _plain(part, _feature(feature, key)) for key, part in value.items()}
+        return {key: _plain(part, inner[key] if hasattr(inner, "keys") and key in inner else None)
+                for key, part in value.items()}
     if isinstance(value, list):
-        # A list's feature holds the one of its parts.
-        inner = getattr(feature, "feature", feature)
         return [_plain(part, inner) for part in value]
     if isinstance(value, bytes):
         return value.decode("utf-8")
@@ -169,25 +171,10 @@ def _plain(value, feature):
     return names[value] if names and isinstance(value, int) and value >= 0 else value
 
 
-def _feature(owner, key):
-    """Returns the feature of a key of a dict, or of a list of dicts, which is read as one."""
-    owner = getattr(owner, "feature", owner)
-    try:
-        return owner[key]
-    except (KeyError, TypeError):
-        return None
-
-
 def _labelled(row: Row) -> Row:
     label = row.get("label", _HIDDEN)
     rest = {key: value for key, value in row.items() if key != "label"}
     return rest if label == _HIDDEN else {**rest, "label": _LABELS.get(label, label)}
-
-
-def _schemas(rows):
-    """Yields lines of WSC."""
-    for row in map(_labelled, rows):
-        yield {**row, "target": {key: row[key] for key in _SPAN}}
 
 
 def _passages(rows):
@@ -259,16 +246,14 @@ def _documents(rows):
                       ("SearchResults", "search_results", "search_context"))}}
 
 
-def _sentences(rows):
-    """Yields the words of CoNLL-2003's sentences and the tags of their entities."""
-    for row in rows:
-        yield {"words": row["tokens"], "tags": row["ner_tags"]}
-
-
 _FORMS: dict[str, Callable[[Iterable[Row]], Iterator[Row]]] = {
     "library": iter, "jsonl": functools.partial(map, _labelled),
-    "wsc": _schemas, "multirc": _passages, "record": _clozes, "race": _articles,
-    "squad": _paragraphs, "trivia_qa": _documents, "words": _sentences}
+    "wsc": lambda rows: ({**_labelled(row), "target": {key: row[key] for key in _SPAN}}
+                         for row in rows),
+    "multirc": _passages, "record": _clozes, "race": _articles, "squad": _paragraphs,
+    "trivia_qa": _documents,
+    # CoNLL-2003.
+    "words": lambda rows: ({"words": row["tokens"], "tags": row["ner_tags"]} for row in rows)}
 
 
 def read_library(name: str, form: str, rows: Iterable[Row] | None = None

@@ -19,6 +19,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file, open_unpacked
+from bert_tf.tasks.forms import head
 from bert_tf.tasks.json_elements import read_elements
 from bert_tf.tasks.libraries import holds_documents, is_library_name, read_library
 from bert_tf.tasks.rows import json_rows, read_lines
@@ -44,26 +45,19 @@ def form_of(path: str) -> str | None:
     """Returns "trivia_qa", "mrqa" or "rows", or None for another file, such as SQuAD's."""
     if is_library_name(path):
         return "trivia_qa" if holds_documents(path) else None
-    start = _start(path)
+    start = head(path)
     if _ROW.match(start) and isinstance(next(_rows(path)).get("answers"), dict):
         return "rows"
     return next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
-
-
-def _start(path):
-    with open_unpacked(path) as file:
-        return file.read(1 << 10).removeprefix(b"\xef\xbb\xbf")
 
 
 def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragraph]:
     """Yields paragraphs of a file of another form, with questions as SQuAD has them: the places of
     all answers, and all `aliases` under a key of their own. Raises InputError if the file has
     another form, or a document is not there."""
-    yield from {"mrqa": _read_mrqa, "trivia_qa": _read_trivia_qa, "rows": _read_rows}[form](
-        path, is_training)
-
-
-def _read_rows(path, is_training):
+    if form != "rows":
+        yield from {"mrqa": _read_mrqa, "trivia_qa": _read_trivia_qa}[form](path, is_training)
+        return
     for _, article in read_library(path, "squad", _rows(path)):
         for paragraph in article["paragraphs"]:
             yield paragraph["context"], [(raw, f"{path}: question {raw['id']!r}")
@@ -71,7 +65,7 @@ def _read_rows(path, is_training):
 
 
 def _rows(path):
-    is_list = _start(path).lstrip().startswith(b"[")
+    is_list = head(path).lstrip().startswith(b"[")
     for number, row in enumerate(read_elements(path), 1) if is_list else json_rows(path):
         if not isinstance(row, dict):
             unit = "row" if is_list else "line"
@@ -118,7 +112,9 @@ def _read_trivia_qa(path, is_training):
                              f"({type(error).__name__}: {error}); correct it.") from error
         names = collections.Counter(file for _, file in documents)
         for (folder, file), page in documents.items():
-            context = _excerpt(text_of(folder, page))
+            context = text_of(folder, page)
+            ends = [word.end() for word in itertools.islice(_WORD.finditer(context), _MOST_WORDS)]
+            context = context[:ends[-1]] if ends else ""
             places = find_aliases(context, aliases)
             if places or not is_training:
                 named = f"{name}--{folder}/{file}" if names[file] > 1 else f"{name}--{file}"
@@ -168,11 +164,6 @@ def _document(path, of):
                          "archive of TriviaQA, with its folders qa and evidence.")
     with open_unpacked(path) as file:
         return file.read().decode("utf-8", "replace")
-
-
-def _excerpt(text):
-    ends = [word.end() for word in itertools.islice(_WORD.finditer(text), _MOST_WORDS)]
-    return text[:ends[-1]] if ends else ""
 
 
 def find_aliases(text: str, aliases: list[str]) -> list[tuple[int, int]]:

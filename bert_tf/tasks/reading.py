@@ -54,7 +54,13 @@ class KeptRows:
             return
         rows: list | None = []
         size, before = 0, [getattr(omissions, name) for name in _COUNTS]
-        for row in _read_raw(task, layout, path, omissions):
+        read = {**dict.fromkeys(_SENTENCES, _read_tags), "race": _read_articles,
+                "folders": _read_folders, **dict.fromkeys(FORMATS, read_rows)}.get(
+            layout.format, _read_table)
+        for row in read(task, layout, path, omissions):
+            if row[2] is not None and row[2] == task.without_label:
+                omissions.without_label += 1
+                continue
             if rows is not None:
                 rows.append((row[0], tuple(row[1]), *row[2:]))
                 size += sum(map(len, row[1]))
@@ -114,27 +120,11 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
         labels = sorted(seen, key=lambda label: (int(label), label))
     except ValueError:
         labels = sorted(seen, key=lambda label: (label != "O", label))
-    if task.kind.name == "classification" and _are_fractions(labels):
-        warn(f"{path}: the {len(labels)} labels, such as {labels[0]}, are numbers, and are learned "
-             "as names of classes: give --task_kind=regression to learn numbers.")
-    return task.kind.with_labels(task, labels)
-
-
-def _are_fractions(labels):
     with contextlib.suppress(ValueError):
-        return sum(float(label) % 1 for label in labels) > 0
-    return False
-
-
-def _read_raw(task, layout, path, omissions):
-    rows = {**dict.fromkeys(_SENTENCES, _read_tags), "race": _read_articles,
-            "folders": _read_folders, **dict.fromkeys(FORMATS, read_rows)}.get(
-        layout.format, _read_table)
-    for line, texts, raw, document in rows(task, layout, path, omissions):
-        if raw is not None and raw == task.without_label:
-            omissions.without_label += 1
-        else:
-            yield line, texts, raw, document
+        if task.kind.name == "classification" and sum(float(label) % 1 for label in labels) > 0:
+            warn(f"{path}: the {len(labels)} labels, such as {labels[0]}, are numbers, and are "
+                 "learned as names of classes: give --task_kind=regression to learn numbers.")
+    return task.kind.with_labels(task, labels)
 
 
 _SENTENCES = {forms.WORDS: read_sentences, forms.CONLLU: conllu.read_sentences,
@@ -143,7 +133,7 @@ _SENTENCES = {forms.WORDS: read_sentences, forms.CONLLU: conllu.read_sentences,
 
 def _read_tags(task, layout, path, omissions):
     way = layout.tags
-    if layout.label is not None and way is None:
+    if way is None and layout.label is not None:
         way = way_of(_tags_in(layout, path))
     for line, words, tags, document in _sentences(layout, path, omissions):
         yield line, words, None if layout.label is None else in_bio(tags, way), document
@@ -175,14 +165,10 @@ def _tags_in(layout, path, seen=None):
 
 
 def _sentences(layout, path, omissions):
-    read = _library_sentences if is_library_name(path) else _SENTENCES[layout.format]
-    return read(path, layout, omissions)
-
-
-def _library_sentences(path, layout, omissions):
-    """Yields sentences of a library, which knows no documents: each sentence is a document."""
-    for number, row in read_library(path, "words"):
-        yield number, row["words"], row["tags"], number
+    if is_library_name(path):       # which knows no documents: each sentence is one
+        return ((number, row["words"], row["tags"], number)
+                for number, row in read_library(path, "words"))
+    return _SENTENCES[layout.format](path, layout, omissions)
 
 
 def read_parts(task, split: str, path: str) -> list[str]:
@@ -288,7 +274,10 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
     if not choice_keys:
         return cells
     (context, *beginning), choices = cells[:len(text_keys)], cells[len(text_keys):]
-    if not all(choices) or _has_more(row, layout.choices, choice_keys):
+    begins = tuple(column[:-1] for column in layout.choices if column.endswith("*"))
+    has_more = isinstance(row, dict) and any(
+        name.startswith(begins) and name not in choice_keys for name in row)
+    if has_more or not all(choices):
         raise Malformed(f"does not have {len(choice_keys)} choices, as line 1 has")
     return [context, *(" ".join([*beginning, choice]) for choice in choices)]
 
@@ -356,10 +345,3 @@ def _cell(row, key):
 
 def _cell_or_none(row, key):
     return row.get(key) if isinstance(row, dict) else row[key]
-
-
-def _has_more(row, columns, known):
-    """Whether a row with named cells has more "ending*" columns than the known keys."""
-    begins = tuple(column[:-1] for column in columns if column.endswith("*"))
-    return isinstance(row, dict) and any(
-        name.startswith(begins) and name not in known for name in row)

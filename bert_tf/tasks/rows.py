@@ -82,11 +82,6 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _tsv_rows(path):
-    for number, line in read_lines(path):
-        yield number, line.split("\t")
-
-
 def _csv_rows(path):
     """Yields rows; a cell may span several lines, and the row has the number of its first line."""
     csv.field_size_limit(_LONGEST_CELL)
@@ -149,12 +144,10 @@ def json_rows(path):
         yield number, value if isinstance(value, dict) else None
 
 
-def _tfds_rows(path):
-    return enumerate(libraries.find(libraries.TFDS + path).rows(), 1)
-
-
 _READERS: dict[str, Callable] = {
-    "tsv": _tsv_rows, "csv": _csv_rows, "jsonl": json_rows, "tfds": _tfds_rows,
+    "tsv": lambda path: ((number, line.split("\t")) for number, line in read_lines(path)),
+    "csv": _csv_rows, "jsonl": json_rows,
+    "tfds": lambda path: enumerate(libraries.find(libraries.TFDS + path).rows(), 1),
     "library": functools.partial(read_library, form="library")}
 # Formats whose cells have names in each row.
 _KEYED = ("jsonl", "tfds", "library")
@@ -208,20 +201,18 @@ class Table:
             raise InputError(f"{self._path}, line 1: {len(matches)} columns have the name "
                              f"{column!r}; give the number of the right one, from 0.")
         if not matches and str(column).endswith("*"):
-            matches = self._begun_with(column[:-1])
+            start = column[:-1]
+            matches = [name for name in names if name.startswith(start)]
+            if all(_is_number(name[len(start):]) for name in matches):
+                matches.sort(key=lambda name: int(name[len(start):]))
+            elif self._keyed:
+                matches.sort()
         if matches:
             return matches if self._keyed else [names.index(name) for name in matches]
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
             return [int(column)]
         known = f"its columns are {', '.join(names)}" if names else f"it has {self._width} columns"
         raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}{advice}.")
-
-    def _begun_with(self, start):
-        """The names of columns that begin so, in their order."""
-        names = [name for name in self.names or () if name.startswith(start)]
-        if all(_is_number(name[len(start):]) for name in names):
-            return sorted(names, key=lambda name: int(name[len(start):]))
-        return sorted(names) if self._keyed else names
 
     def __iter__(self):
         """Yields (line number, row): a list of str, or a dict if cells have names."""
@@ -284,12 +275,11 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
 
 def _shape(lines):
     """The numbers of columns and of tabs that most words of numbered lines have."""
+    lines = [line for _, line in lines if line.strip()]
+    # Each word of a file may begin with #.
+    words = [line for line in lines if not line.startswith(("#", DOCUMENT))] or lines
     counts = collections.Counter(
-        (len(SPACES.split(line.strip(" \t"))), line.count("\t")) for _, line in lines
-        if line.strip() and not line.startswith(("#", DOCUMENT)))
-    if not counts:      # each word of the file begins with #
-        counts.update((len(SPACES.split(line.strip(" \t"))), line.count("\t"))
-                      for _, line in lines if line.strip())
+        (len(SPACES.split(line.strip(" \t"))), line.count("\t")) for line in words)
     return max(counts, key=counts.get, default=(1, 0))
 
 
@@ -315,5 +305,5 @@ def _column_number(column):
 
 
 def _cells(column):
-    """Returns how many cells a line must have for this column."""
+    """How many cells a line must have for this column."""
     return 0 if column is None else max(column + 1, -column)

@@ -8,7 +8,7 @@ from bert_tf.errors import InputError, counted, nearest
 from bert_tf.files import is_file, read_json, write_json
 from bert_tf.heads import CHOICES
 from bert_tf.options import Values, check_shape
-from bert_tf.tasks.kinds.table import kind_on_disk
+from bert_tf.tasks.kinds.table import KINDS, kind_on_disk
 from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.squad_scorer import SCORERS
 from bert_tf.tasks.task import Task
@@ -27,24 +27,23 @@ def _is_number(value):
     return type(value) in (int, float) and value == value
 
 
-def _or_none(fits):
-    return lambda value: value is None or fits(value)
+def _or_none(what, fits):
+    return Values(f"{what}, or null", lambda value: value is None or fits(value))
 
 
-_FLAG = Values("true, false or null", lambda value: value is None or type(value) is bool)
 _OPTIONS = {
+    # Of the options of kinds and heads, those without a row of their own.
+    **dict.fromkeys((name for kind in KINDS.values() for name in (
+        *kind.head_options, *kind.input_options, "start_n_top", "end_n_top", "answer_turns")),
+        _or_none("a whole number from 0", _is_count)),
     **dict.fromkeys(("doc_stride", "max_query_length", "n_best_size", "max_answer_length",
                      "max_target_length", "beams"), Values("a whole number from 0", _is_count)),
-    **dict.fromkeys(("max_qa_length", "start_n_top", "end_n_top", "head_size", "lstm_size",
-                     "lstm_layers", "bilstm_size", "answer_turns"),
-                    Values("a whole number from 0, or null", _or_none(_is_count))),
     **dict.fromkeys(("null_score_diff_threshold", "alpha"), Values("a number", _is_number)),
-    **dict.fromkeys(("label_scale", "label_mean"),
-                    Values("a number, or null", _or_none(_is_number))),
+    **dict.fromkeys(("label_scale", "label_mean"), _or_none("a number", _is_number)),
     **dict.fromkeys(("version_2_with_negative", "hypothesis_first", "carry_choices",
-                     "document_context", "label_gain"), _FLAG),
-    "feature_layers": Values("the name of layers, or null",
-                             _or_none(lambda value: type(value) is str)),
+                     "document_context", "label_gain"),
+                    _or_none("true, false", lambda value: type(value) is bool)),
+    "feature_layers": _or_none("the name of layers", lambda value: type(value) is str),
     "squad_style": Values(" or ".join(PASSAGES), [*PASSAGES].__contains__),
     "scorer": Values(" or ".join(SCORERS), [None, *SCORERS].__contains__),
     "head": Values(" or ".join(CHOICES), [None, *CHOICES].__contains__),
@@ -116,35 +115,27 @@ class SavedTask:
         saved = read_json(path)
         try:
             check_shape(saved, _SHAPE)
-            _check_names(saved["options"])
+            for name in saved["options"].keys() - _OPTIONS.keys():
+                if meant := nearest(name, _OPTIONS, _NEAR):
+                    raise ValueError(f"options.{name} is not an option; write {meant}")
             task = saved["task"]
-            kind = kind_on_disk(task)
-            if kind.has_labels and kind.labels_are_classes and not task["labels"]:
+            kind, labels, names = kind_on_disk(task), task["labels"], task["label_names"]
+            if kind.has_labels and kind.labels_are_classes and not labels:
                 raise ValueError("task.labels is empty; write the labels in the order of their ids")
-            task = Task(task["name"], kind, {}, tuple(task["labels"]),
-                        tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
-                        label_names=tuple(task["label_names"]))
-            _check_labels(task)
+            for label, count in collections.Counter(labels).items():
+                if count > 1:
+                    raise ValueError(f"task.labels has {label!r} {count} times; write each label "
+                                     "once")
+            if len(names) not in (0, len(labels)):
+                raise ValueError(f"task.label_names has {len(names)} names for {len(labels)} "
+                                 "labels; write one for each")
+            task = Task(task["name"], kind, {}, tuple(labels), tuple(task["metrics"]),
+                        task["bounds"] and tuple(task["bounds"]), label_names=tuple(names))
             return cls(task, saved["max_seq_length"], saved["do_lower_case"],
                        dict(saved["options"]), saved["num_texts"], dict(saved["columns"]))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} does not describe a task ({error}); correct it, or fine-tune "
                              "the model again.") from error
-
-
-def _check_labels(task):
-    for label, count in collections.Counter(task.labels).items():
-        if count > 1:
-            raise ValueError(f"task.labels has {label!r} {count} times; write each label once")
-    if len(task.label_names) not in (0, len(task.labels)):
-        raise ValueError(f"task.label_names has {len(task.label_names)} names for "
-                         f"{len(task.labels)} labels; write one for each")
-
-
-def _check_names(options):
-    for name in options.keys() - _OPTIONS.keys():
-        if meant := nearest(name, _OPTIONS, _NEAR):
-            raise ValueError(f"options.{name} is not an option; write {meant}")
 
 
 def _described(task):

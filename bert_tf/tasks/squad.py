@@ -141,17 +141,14 @@ def read_pieces(path, is_training, version_2_with_negative=False, size=PIECE_QUE
 def read_answers(path: str) -> dict[str, list[str]]:
     """Returns {official id: correct answers} of a SQuAD file; a list is empty where there is no
     answer. A repeated id is refused."""
-    return {_official(raw): _texts(raw, where) for raw, where in _distinct_questions(path)}
+    return {raw.get(OFFICIAL, raw["id"]): _texts(raw, where)
+            for raw, where in _distinct_questions(path)}
 
 
 def read_official_ids(path: str) -> dict[str, str]:
     """Returns {question id: official id} of a SQuAD file in its order. They differ for TriviaQA's
     questions of Wikipedia, which have an id for each document."""
-    return {raw["id"]: _official(raw) for raw, _ in _distinct_questions(path)}
-
-
-def _official(raw):
-    return raw.get(OFFICIAL, raw["id"])
+    return {raw["id"]: raw.get(OFFICIAL, raw["id"]) for raw, _ in _distinct_questions(path)}
 
 
 def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:

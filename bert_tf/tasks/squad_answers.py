@@ -103,7 +103,8 @@ class Finder:
         if not self._options.version_2_with_negative:
             n_best = self._distinct(question, candidates) or {"empty": (0.0, 0.0)}
             return Prediction(identity, next(iter(n_best)), entries(n_best))
-        null = self._null_logits(question)
+        logits = self._null[self._rows(question)]       # of the span where it is least likely
+        null = tuple(logits[logits.sum(1).argmin()].tolist()) if len(logits) else (0.0, 0.0)
         n_best = self._distinct(question, [*candidates, (*null, None, None)])
         n_best.setdefault("", null)
         text = next(filter(None, n_best), "")
@@ -114,11 +115,6 @@ class Finder:
 
     def _rows(self, question):
         return slice(*self._spans.first_span[question:question + 2])
-
-    def _null_logits(self, question):
-        """Returns the start and end logit of no answer, from the span where it is least likely."""
-        logits = self._null[self._rows(question)]
-        return tuple(logits[logits.sum(1).argmin()].tolist()) if len(logits) else (0.0, 0.0)
 
     def _candidates(self, question):
         """Returns (start logit, end logit, first token, last token) of all allowed answers, in the
@@ -275,11 +271,12 @@ def join_documents(predictions: Iterable[Prediction], official: Mapping[str, str
     groups: dict[str, list[Prediction]] = {}
     for prediction in predictions:
         groups.setdefault(official[prediction.id], []).append(prediction)
-    return [dataclasses.replace(group[0], id=name) if len(group) == 1 else
-            _join(name, group, n_best_size) for name, group in groups.items()]
+    return [_join(name, group, n_best_size) for name, group in groups.items()]
 
 
 def _join(name, group, n_best_size):
+    if len(group) == 1:
+        return dataclasses.replace(group[0], id=name)
     # A document without a span has one entry, whose logits are 0.
     group = [one for one in group if any(map(any, map(_logits, one.n_best)))] or group
     texts: dict[str, tuple[float, float]] = {}
@@ -301,14 +298,14 @@ def combine_predictions(members: Sequence[Sequence[Prediction]],
 
 
 def _combine(predictions, n_best_size):
-    entries = collections.defaultdict(list)
+    of_text = collections.defaultdict(list)
     for prediction in predictions:
         for entry in prediction.n_best:
-            entries[entry["text"]].append(entry)
+            of_text[entry["text"]].append(entry)
     n_best = [{"text": text,
                "probability": sum(entry["probability"] for entry in same) / len(predictions),
                **{name: sum(entry[name] for entry in same) / len(same)
-                  for name in ("start_logit", "end_logit")}} for text, same in entries.items()]
+                  for name in ("start_logit", "end_logit")}} for text, same in of_text.items()]
     n_best.sort(key=lambda entry: -entry["probability"])
     first, odds, text = predictions[0], None, n_best[0]["text"]
     if first.null_odds is not None:     # of no answer, a threshold decides

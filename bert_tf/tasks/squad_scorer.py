@@ -32,7 +32,7 @@ def normalize(text: str) -> str:
 
 def normalize_trivia(text: str) -> str:
     """The text in the form that TriviaQA's script compares: punctuation parts words."""
-    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_TRIVIA_PUNCTUATION)).split())
+    return normalize(text.translate(_TRIVIA_PUNCTUATION))
 
 
 def normalize_korean(text: str) -> str:

@@ -2,7 +2,6 @@
 super.gluebenchmark.com): MultiRC, ReCoRD, WiC and WSC.
 """
 
-import functools
 import json
 import re
 import typing
@@ -58,26 +57,18 @@ def each_line(form: str) -> Callable:
     library's data set as such a file. The reader takes the path and further arguments, and yields
     all that `function(number of the line, object, further arguments)` yields. `form`: a key of
     `library_lines`. Raises InputError if a line is not such an object; names file and line."""
-    return functools.partial(_reader, form)
-
-
-def _reader(form, read):
-    def read_file(path, *args):
-        is_library = is_library_name(path)
-        for number, line in read_library(path, form) if is_library else read_lines(path):
-            try:
-                yield from read(number, line if is_library else json.loads(line), *args)
-            except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-                raise InputError(f"{path}, line {number} is not an example of this SuperGLUE task "
-                                 f"({type(error).__name__}: {error}); correct it.") from error
-    return read_file
-
-
-def _joined(text):
-    """Returns a passage of ReCoRD with its highlights as sentences
-    (text-to-text-transfer-transformer, t5/data/preprocessors.py, record)."""
-    text = re.sub(r"([.?!\"'])\n@highlight\n", r"\1 ", text)
-    return text.replace("\n@highlight\n", ". ")
+    def reader(read):
+        def read_file(path, *args):
+            is_library = is_library_name(path)
+            for number, line in read_library(path, form) if is_library else read_lines(path):
+                try:
+                    yield from read(number, line if is_library else json.loads(line), *args)
+                except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+                    raise InputError(
+                        f"{path}, line {number} is not an example of this SuperGLUE task "
+                        f"({type(error).__name__}: {error}); correct it.") from error
+        return read_file
+    return reader
 
 
 @each_line("multirc")
@@ -101,7 +92,9 @@ def read_clozes(line: int, row: dict) -> Iterator[tuple[int, Cloze]]:
                                for entity in row["passage"]["entities"])
     if not candidates:
         raise ValueError("the passage has no entities")
-    text = _joined(whole)
+    # Highlights become sentences (text-to-text-transfer-transformer, t5/data/preprocessors.py,
+    # record).
+    text = re.sub(r"([.?!\"'])\n@highlight\n", r"\1 ", whole).replace("\n@highlight\n", ". ")
     for query in row["qas"]:
         if PLACEHOLDER not in query["query"]:
             raise ValueError(f"the query has no {PLACEHOLDER}")

@@ -287,11 +287,9 @@ class Task:
 
     @property
     def headline(self) -> str:
-        """The metric that compares models."""
         return self.metrics[0]
 
     def split(self, name: str) -> Split:
-        """Returns the split of this name."""
         if name not in self.splits:
             raise InputError(f"task {self.name} has no split {name!r}; it has "
                              f"{', '.join(self.splits)}.")

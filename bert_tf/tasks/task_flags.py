@@ -35,13 +35,8 @@ _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
 class RunSplits(typing.NamedTuple):
-    """The splits that a run needs.
-
-    Attributes:
-        sources: dict of split -> `Source`, in the order of making their records.
-        eval_splits: the splits to score a model on.
-        test_splits: the splits to predict.
-    """
+    """The splits that a run needs: {split: `Source`} in the order of making their records; the
+    splits to score a model on, and those to predict."""
 
     sources: dict
     eval_splits: list
@@ -109,8 +104,14 @@ class FileFlags:
         """The `Task`. `kind`: the kind of own files if no flag names one; "": see `kind_of_files`.
         Raises InputError if there is no such task, or the flags describe no task."""
         if self.task:
-            return self._in_scheme(placed(self._named(), self.data_dir))
-        kind = _own_kind(self, kind)
+            check(self)
+            return self._in_scheme(placed(find_task(self.task), self.data_dir))
+        kind = self.task_kind or kind or kind_of_files(changed(self))
+        if self.multi_label:
+            if kind not in ("classification", "multi_label"):
+                raise InputError(f"--multi_label is for classification, not for {kind}; leave out "
+                                 "one of the two flags.")
+            kind = "multi_label"
         files = {split: file for split in ("train", "dev", "test")
                  if (file := getattr(self, f"{split}_file"))}
         columns = KINDS[kind].default_columns
@@ -118,7 +119,7 @@ class FileFlags:
             columns = COLUMNS.get(_one_format(files, KINDS[kind], self.data_dir), columns)
         text_a, label = self.text_a_column or columns[0], self.label_column or columns[1]
         if not text_a:
-            raise InputError(missing_column(self) or (
+            raise InputError(_missing_column(self) or (
                 f"--task must be given (one of {', '.join(TASK_NAMES)}), or for your own files "
                 "--text_a_column, or --task_kind=tagging if they have a word per line."))
         return self._in_scheme(own_task(
@@ -126,10 +127,6 @@ class FileFlags:
             label or None, choices=self.choice_columns or (), labels=self.labels,
             header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name,
             data_dir=self.data_dir))
-
-    def _named(self):
-        check(self)
-        return find_task(self.task)
 
     def _in_scheme(self, task):
         """The task with its labels, if they are known, in --tag_scheme."""
@@ -162,7 +159,13 @@ class FileFlags:
                                    rows[first], [(split, paths[split], rows[split])
                                                  for split in others])
             task = self._in_scheme(task)
-        _check_training_flags(self, task)
+        check(self)
+        for name, kind in _OF_KINDS.items():
+            if getattr(self, name) is not None and task.kind != KINDS[kind]:
+                raise InputError(f"--{name} is for {KINDS[kind].title}; leave the flag out.")
+        check_long_text(self.long_text, task)
+        if self.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
+            raise InputError("--both_orders is for pairs of texts; leave the flag out.")
         return [_source(self, task, split, paths[split], rows[split]) for split in splits or paths]
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> RunSplits:
@@ -261,16 +264,6 @@ def kind_of_files(given: Mapping[str, typing.Any]) -> str:
     return "tagging" if has_words and not given.keys() & _OF_TABLES else "classification"
 
 
-def _own_kind(flags, default):
-    kind = flags.task_kind or default or kind_of_files(changed(flags))
-    if not flags.multi_label:
-        return kind
-    if kind not in ("classification", "multi_label"):
-        raise InputError(f"--multi_label is for classification, not for {kind}; leave out one of "
-                         "the two flags.")
-    return "multi_label"
-
-
 def _paths(flags, task, splits):
     """{split: path} of the files that must be there, and of the task's others that are."""
     paths: dict[str, str] = {}
@@ -303,16 +296,6 @@ def _present(flag, task, possible, sources, data_dir):
                      f"{flag}." if names else f"{flag}: name {_OWN_FILES[flag]}.")
 
 
-def _check_training_flags(flags, task):
-    check(flags)
-    for name, kind in _OF_KINDS.items():
-        if getattr(flags, name) is not None and task.kind != KINDS[kind]:
-            raise InputError(f"--{name} is for {KINDS[kind].title}; leave the flag out.")
-    check_long_text(flags.long_text, task)
-    if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
-        raise InputError("--both_orders is for pairs of texts; leave the flag out.")
-
-
 def check_long_text(way: str | None, task: Task) -> None:
     """Raises InputError if --long_text is given for a task of another kind."""
     if way and not getattr(task.kind, "labels_may_be_far", False):
@@ -335,11 +318,11 @@ def check_only(flags: TaskFlags, names: tuple[str, ...], what: str) -> None:
 
 
 def _source(flags, task, split, path, rows):
-    if split != "train":
-        return Source(task, split, path, flags.skip_malformed_lines, rows=rows)
-    source = Source(task, split, path, flags.skip_malformed_lines, flags.both_orders,
-                    flags.train_fraction, flags.train_fraction_seed, rows)
-    source.check_fraction()
+    source = Source(task, split, path, flags.skip_malformed_lines, rows=rows)
+    if split == "train":
+        source = dataclasses.replace(source, both_orders=flags.both_orders,
+                                     fraction=flags.train_fraction, seed=flags.train_fraction_seed)
+        source.check_fraction()
     return source
 
 
@@ -363,12 +346,10 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     if tfds_name:
         files = {split: f"{tfds_name}:{name}" for split, name in (files or _TFDS_SPLITS).items()}
     _check_own(owned, files, texts, label, choices, labels, labelled_test)
-    splits = {}
-    for split, file in files.items():
-        has_label = split != "test" or labelled_test
-        splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
-                              "tfds" if tfds_name else _format(file, owned, data_dir), header,
-                              tag_names=tuple(labels))
+    splits = {split: Split(
+        (file,), tuple(texts), label if split != "test" or labelled_test else None, tuple(choices),
+        "tfds" if tfds_name else _format(file, owned, data_dir), header, tag_names=tuple(labels))
+        for split, file in files.items()}
     if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
         raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
     return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics),
@@ -403,25 +384,21 @@ def _format(file, kind, data_dir):
     return forms.form_of_words(path) if kind.format == forms.WORDS else forms.form_of_table(path)
 
 
-def missing_column(flags: FileFlags) -> str:
+def _missing_column(flags):
     """The sentence that asks for the text's column in the user's tables; "" without one."""
     for split in ("train", "dev", "test"):
         file = getattr(flags, f"{split}_file")
         if file and forms.ending(file) in forms.TABLES:
-            known = _columns_of(join_path(flags.data_dir, file), flags.header)
+            names = None
+            with contextlib.suppress(InputError, OSError):      # whoever reads the file names it
+                names = Table(join_path(flags.data_dir, file), Split(
+                    (), (), format=forms.TABLES[forms.ending(file)], header=flags.header),
+                    Omissions(True)).names
+            known = f" (its columns are {', '.join(names)})" if names else ""
             return (f"--text_a_column must be given: the column of the text in --{split}_file"
                     f"={file}, by name or number from 0{known}; --label_column names the "
                     "column of the label.")
     return ""
-
-
-def _columns_of(path, header):
-    """The end of a sentence that lists the columns of a table, if it names any; else ""."""
-    names = None
-    with contextlib.suppress(InputError, OSError):      # whoever reads the file names it
-        names = Table(path, Split((), (), format=forms.TABLES[forms.ending(path)], header=header),
-                      Omissions(True)).names
-    return f" (its columns are {', '.join(names)})" if names else ""
 
 
 def _one_format(files, kind, data_dir):
