@@ -27,13 +27,9 @@ _PERCENT = 100.0
 
 
 class Heads:
-    """Models that get a head for each kind of task.
+    """Models that get a head for each kind of task."""
 
-    Attributes:
-        has_epochs: whether a run's steps may follow from epochs.
-    """
-
-    has_epochs = True
+    has_epochs = True       # whether a run's steps may follow from epochs
 
     def check(self, settings: Collection[str]) -> None:
         """Raises InputError if runs do not have one of the settings."""
@@ -52,10 +48,14 @@ class Heads:
 
     def size(self, task: Task, split: str, data_dir: str, length: int,
              model: Model) -> tuple[int, float]:
-        """The number of a file's examples, and the mean of the first ones' tokens, cut to
-        `length`."""
+        """The number of a file's examples, of questions of their spans, and the mean of the first
+        ones' tokens, cut to `length`."""
         if task.kind.name == "span":
-            return _size_of_questions(task.path(data_dir, split), length, model)
+            first, count = _sample(read_references(task.path(data_dir, split)))
+            lengths = _lengths([pair[:2] for pair in first], model)
+            spans = np.maximum(lengths[:, 1] / SpanOptions.doc_stride - 1, 1)
+            return (round(count * float(spans.mean())),
+                    float(np.minimum(lengths.sum(1), length).mean()))
         flags = TaskFlags(task=task.name, data_dir=data_dir, skip_malformed_lines=True)
         source, = flags.find_sources(task, [split])
         first, count = _sample(source.examples())
@@ -123,14 +123,6 @@ def _sample(examples):
 def _lengths(pairs, model):
     """The numbers of tokens of pairs of texts, [pairs, 2]."""
     return model.tokenizer.encode_lines([text for pair in pairs for text in pair])[1].reshape(-1, 2)
-
-
-def _size_of_questions(path, length, model):
-    """The number of a file's spans, and their mean number of tokens, from the first questions."""
-    first, count = _sample(read_references(path))
-    lengths = _lengths([pair[:2] for pair in first], model)
-    spans = np.maximum(lengths[:, 1] / SpanOptions.doc_stride - 1, 1)
-    return round(count * float(spans.mean())), float(np.minimum(lengths.sum(1), length).mean())
 
 
 HEADS, TEXTS = Heads(), Texts()

@@ -144,9 +144,8 @@ def settings_of(job: Job) -> set[str]:
 
 
 def job_of(given: Mapping[str, Any]) -> str:
-    """Returns the key in `JOBS` of what does a task, from the flags that were given, by name.
-    Raises InputError if there is no such task, or the description of a fine-tuned task is damaged.
-    """
+    """The key in `JOBS` of what does a task, from the flags that were given, by name. Raises
+    InputError if there is no such task, or the description of a fine-tuned task is damaged."""
     if "suite" in given:
         return "suite"
     if given.get("task_kind", _writes_texts(given) and _TEXTS) == _TEXTS:

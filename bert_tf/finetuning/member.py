@@ -29,8 +29,7 @@ class Member:
         number: the head's place among them.
         is_guest: whether the head is another task's, and this one is only predicted.
         loss_weight, dropout_rate: of such a head.
-        teachers: folders of models that it learns from.
-        distillation: how, a `Distillation`.
+        teachers, distillation: folders of models that it learns from, and how, a `Distillation`.
         sets: dict of split -> `ExampleSet`.
         predictions: dict of split -> object that decodes, scores and writes its predictions.
     """
@@ -58,7 +57,6 @@ class Member:
 
     @property
     def predicted_splits(self) -> list[str]:
-        """The splits that the model answers, each once."""
         return list(dict.fromkeys([*self.splits.eval_splits, *self.splits.test_splits]))
 
     @property
@@ -68,14 +66,12 @@ class Member:
 
     @property
     def folder(self) -> str:
-        """Folder of its predictions."""
         if not self.head_name:
             return self.settings.output_dir
         return os.path.join(self.settings.output_dir, "guests" if self.is_guest else "tasks",
                             self.name)
 
     def score_name(self, split: str, metric: str) -> str:
-        """The name of a score in reports."""
         if self.head_name:
             return f"{self.name}_{split}_{metric}"
         return f"{self.predictions[split].prefix}/{metric}"
@@ -135,7 +131,7 @@ class Member:
         return answers, losses, self.predictions[split].decode(answers, examples)
 
     def answer_all(self, predict) -> dict:
-        """`answer` of all splits to score and to predict, by their names."""
+        """{split: `answer`} of all splits to score and to predict."""
         return {split: self.answer(predict, split) for split in self.predicted_splits}
 
     def is_degenerate(self, split: str, answered: tuple) -> bool:

@@ -324,12 +324,6 @@ def taught_records(member, folder: str) -> "compression.TaughtRecords":
         member.model.tokenizer, folder, teachers)
 
 
-def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
-    """Describes the `Distillation`s of tasks, if one of them is not MT-DNN's."""
-    rows = {name: row.describe() for name, row in taught.items() if row != MTDNN}
-    return {"distillation": rows} if rows else {}
-
-
 def shared_features(members: Sequence) -> Any:
     """The `SharedFeatures` of some tasks, which are `Member`s."""
     of_words = {member.name for member in members if member.task.kind.name == "tagging"}

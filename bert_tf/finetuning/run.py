@@ -34,8 +34,7 @@ class FineTuneRun:
 
     Attributes:
         members: its tasks; a run on one task has one member, with its files in the output folder.
-        flags: `ModelFlags`; for texts `TextModelFlags`.
-        settings: `FineTuneSettings`; for texts `StepSettings`.
+        flags, settings: `ModelFlags` and `FineTuneSettings`; T5's `TextModelFlags`, `StepSettings`.
         guests: tasks without a training set that a head of another task answers too.
         deciding: with several tasks, the names of the tasks whose mean score decides.
         is_chief: whether this process writes.
@@ -64,7 +63,6 @@ class FineTuneRun:
 
     @property
     def model(self) -> Any:
-        """The `bert_tf.opening.Model` to begin with."""
         return self.members[0].model
 
     def evaluate(self, predict) -> dict:
@@ -241,8 +239,10 @@ class FineTuneRun:
 
 def padding_of(is_padded: bool, settings: Any, strategy: Any) -> str:
     """Returns the padding of a new run's batches; with `is_padded` all have the maximum length."""
-    return (bucketing.MAX_LENGTH if is_padded else bucketing.BUCKETS
-            if training.compiles_each_shape(settings, strategy) else bucketing.LONGEST)
+    if is_padded:
+        return bucketing.MAX_LENGTH
+    is_slow = training.compiles_each_shape(settings, strategy)
+    return bucketing.BUCKETS if is_slow else bucketing.LONGEST
 
 
 def has_learned_from(run: FineTuneRun, folder: str) -> bool:
@@ -363,13 +363,14 @@ def _mixture_tuning(run, strategy):
     from bert_tf.models.mtdnn.learner import MultiTaskLearner
     members, model, flags = run.members, run.model, run.flags
     taught = {member.name: member.distillation for member in members if member.teachers}
+    ways = {name: row.describe() for name, row in taught.items() if row != mixture.MTDNN}
     return training.FineTuning(
         run.settings, strategy, model.config, mixture.objectives_of(members),
         run.evaluate if flags.do_eval else None, "average", mixture.DEFAULTS,
         {"tasks": {member.name: list(member.head()) for member in members},
          "input": {member.name: member.options for member in members},
          "best_of": run.deciding, "padding": run.padding,
-         **mixture.described(taught)},
+         **({"distillation": ways} if ways else {})},
         {member.name: [member.sets[split].identity() for split in member.splits.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else MultiTaskLearner,

@@ -47,13 +47,9 @@ _WAIT_SECONDS = 1.0     # until the cells that other processes work on are looke
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One training of a task: a point of the grid, and a seed.
-
-    Attributes:
-        folder: where all its files are.
-        begins_with: the task whose chosen model it begins with; "" for the suite's own model.
-        settings: of `bert_tf.finetune`, by name.
-    """
+    """One training of a task: a point of the grid, and a seed. `folder` has all its files,
+    `begins_with` is the task whose chosen model it begins with, "" for the suite's own model, and
+    `settings` are those of `bert_tf.finetune`, by name."""
 
     row: Row
     point: str
@@ -64,7 +60,6 @@ class Cell:
 
     @property
     def trains(self) -> bool:
-        """Returns whether a model is trained."""
         return self.point not in (MAJORITY, self.begins_with)
 
 
@@ -75,11 +70,9 @@ class SuiteRun:
     Attributes:
         rows: of the tasks to do.
         model: the settings that name the model to begin with, `init_checkpoint` among them.
-        points: the settings of each point of the grid.
-        seeds: of each point.
+        points, seeds: the settings of each point of the grid, and its seeds.
         settings: further settings of `bert_tf.finetune`.
         intermediate: whether tasks begin with another one's model where the suite's rows say so.
-        family: of the model.
     """
 
     suite: Suite
@@ -128,11 +121,13 @@ class SuiteRun:
                          has)]
         task.path(data_dir, "train")
         has |= self.family.records(os.path.join(place, "records"))
-        begins_with = row.begins_with if self.intermediate else ""
-        return [Cell(row, name, seed, os.path.join(place, name, f"seed{seed}"), begins_with,
-                     {**self.settings, **point, **has, "random_seed": seed})
-                for name, point in ((point_name(point), point) for point in self.points)
-                for seed in self.seeds]
+        begins_with, cells = row.begins_with if self.intermediate else "", []
+        for point in self.points:
+            name = "-".join(f"{_SHORT[axis]}{value:g}" for axis, value in point.items()) or DEFAULTS
+            cells += [Cell(row, name, seed, os.path.join(place, name, f"seed{seed}"), begins_with,
+                           {**self.settings, **point, **has, "random_seed": seed})
+                      for seed in self.seeds]
+        return cells
 
     def cells_of(self, task: str) -> dict[str, list[Cell]]:
         """The cells of a task by the point of the grid."""
@@ -168,7 +163,6 @@ class SuiteRun:
         return -math.inf if math.isnan(value) else value
 
     def diverged(self, cell: Cell) -> bool:
-        """Returns whether a cell has diverged."""
         return (self.result(cell) or {}).get(DIVERGED, False)
 
     def is_lost(self, task: str) -> bool:
@@ -183,8 +177,7 @@ class SuiteRun:
 
     def chosen(self, task: str) -> Cell | None:
         """The best cell of the point with the best median on the development set, without cells
-        that diverged; of equal ones the first. None while cells are missing, and for "".
-        """
+        that diverged; of equal ones the first. None while cells are missing, and for ""."""
         points = self.cells_of(task)
         if not all(self.result(cell) for cells in points.values() for cell in cells):
             return None
@@ -279,9 +272,12 @@ class SuiteRun:
             done = [other for other in cells if self.result(other)]
             best = chosen or max(done, key=self.headline, default=None)
             for other in done:
-                _remove(resume.checkpoints(other.folder))
+                paths = list(resume.checkpoints(other.folder))
                 if other != best and other.trains:
-                    _remove([os.path.join(other.folder, MODEL_FILE)])
+                    paths.append(os.path.join(other.folder, MODEL_FILE))
+                for path in paths:
+                    with contextlib.suppress(FileNotFoundError):
+                        remove_file(path)
 
 
 def _jobs(task, data_dir):
@@ -297,12 +293,6 @@ def _jobs(task, data_dir):
     return jobs
 
 
-def _remove(paths):
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            remove_file(path)
-
-
 def _is_held(stack, path):
     """Locks a folder until the stack ends; False if another process holds it."""
     try:
@@ -310,11 +300,6 @@ def _is_held(stack, path):
     except Held:
         return False
     return True
-
-
-def point_name(point: Mapping[str, Any]) -> str:
-    """The name of a point's folder."""
-    return "-".join(f"{_SHORT[name]}{value:g}" for name, value in point.items()) or DEFAULTS
 
 
 def find_rows(suite: Suite, tasks: list[str], trained: list[str],

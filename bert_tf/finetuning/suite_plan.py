@@ -20,17 +20,13 @@ _TRAINED, _READ = 3, 1      # passes forward that a step of training, and of pre
 # Share of the speed of one large matrix product that a step of a small encoder reaches.
 _EFFICIENCY = 0.35
 _START_SECONDS = 10.0       # of a run: a model is built and traced
+_sizes: dict[tuple, tuple[int, float]] = {}     # of files
 
 
 @dataclasses.dataclass
 class Load:
-    """The work of one cell.
-
-    Attributes:
-        examples: of the training file.
-        steps: of training.
-        tokens: all that are read, each as often as one pass forward costs.
-    """
+    """The work of one cell: examples of the training file, steps of training, and all tokens that
+    are read, each as often as one pass forward costs."""
 
     examples: int
     steps: int
@@ -76,8 +72,13 @@ def _load(run, cell: Cell, model: Model) -> Load:
                   if name != "num_train_steps" or name in cell.settings}
     length = int(min(values.get("max_seq_length") or task.defaults.max_seq_length,
                      model.config.max_position_embeddings))
-    sizes = {split: _size(run, task, split, data_dir, length, model) for split in task.splits
-             if task.has_file(data_dir, split)}
+    sizes = {}
+    for split in task.splits:
+        if task.has_file(data_dir, split):
+            key = run.family, task.path(data_dir, split), length
+            if key not in _sizes:       # counted once
+                _sizes[key] = run.family.size(task, split, data_dir, length, model)
+            sizes[split] = _sizes[key]
     examples, tokens = sizes.get("train", (0, 0.0))
     read = sum(count * mean for split, (count, mean) in sizes.items() if split != "train")
     if not cell.trains:
@@ -88,17 +89,6 @@ def _load(run, cell: Cell, model: Model) -> Load:
         task.defaults, examples)
     seen = settings.num_train_steps * settings.train_batch_size
     return Load(examples, settings.num_train_steps, _TRAINED * seen * tokens + _READ * read)
-
-
-_sizes: dict[tuple, tuple[int, float]] = {}
-
-
-def _size(run, task, split, data_dir, length, model):
-    """The size of a file as in `Heads.size`, counted once."""
-    key = run.family, task.path(data_dir, split), length
-    if key not in _sizes:
-        _sizes[key] = run.family.size(task, split, data_dir, length, model)
-    return _sizes[key]
 
 
 class _Scale:

@@ -135,13 +135,18 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
                                 "folder": relative(cell.folder, run.output_dir)}
     medians = _medians({"tasks": tasks})
     missing = run.suite.missing(medians)
-    figures = {} if missing or not run.suite.has_score else {"score": run.suite.score(medians)}
+    figures: dict[str, Any] = {}
+    if run.suite.has_score and not missing:
+        figures["score"] = run.suite.score(medians)
     if run.suite.has_average and not set(missing) & {
             row.task for row in run.suite.rows if row.average}:
         figures["average"] = run.suite.average(medians)
-    if figures and (lacking := {row.task: names for row in run.rows if (
-            names := _lacking(row, medians.get(row.task)))}):
-        figures["lacking"] = lacking
+    for row in run.rows if figures else ():
+        known = {name.rpartition("/")[0] for name in medians.get(row.task, ())}
+        lacking = [name for name, split in OF_SUITES[row.task].splits.items()
+                   if name.startswith("dev") and split.label is not None and name not in known]
+        if known and lacking:
+            figures.setdefault("lacking", {})[row.task] = lacking
     for split in ("dev", "test"):
         if ways := run.suite.languages(medians, split):
             figures.setdefault("ways", {})[split] = ways
@@ -152,13 +157,6 @@ def _medians(summary):
     """The medians of each finished task at the chosen point, by "split/metric"."""
     return {task: {name: of["median"] for name, of in result["points"][result["chosen"]].items()}
             for task, result in summary["tasks"].items() if "chosen" in result}
-
-
-def _lacking(row, scores):
-    """The development sets of a finished task, such as MNLI's two, that have no scores."""
-    known = {name.rpartition("/")[0] for name in scores or ()}
-    return scores and [name for name, split in OF_SUITES[row.task].splits.items()
-            if name.startswith("dev") and split.label is not None and name not in known]
 
 
 def _point(run, row, cells: list[Cell]) -> dict[str, Any]:

@@ -34,22 +34,16 @@ _SPANS = ("spans", "ents", "entities", "label", "labels")
 
 
 class Row(typing.NamedTuple):
-    """An annotated text.
+    """An annotated text."""
 
-    Attributes:
-        line: the number of its first line.
-        cells: the JSON object that it is; of other forms an object with the text or the words.
-        tags: of the words, in the form's own way to write them; None where they are not asked for.
-        document: the number of its document.
-        text: that was split into the words; None if the form has words.
-    """
-
-    line: int
+    line: int   # the number of its first line
+    # The JSON object that it is; of other forms an object with the text or the words.
     cells: dict
     words: list[str]
+    # Of the words, in the form's own way to write them; None where they are not asked for.
     tags: list[str] | None
-    document: int
-    text: str | None
+    document: int   # the number of its document
+    text: str | None    # that was split into the words; None if the form has words
 
 
 class _Span(typing.NamedTuple):

@@ -119,17 +119,12 @@ def _are_flags(items):
 
 
 class LabelForm(NamedTuple):
-    """How the rows of a file name labels.
+    """How the rows of a file name labels."""
 
-    Attributes:
-        names: of flags, in their order; None where cells hold the names of labels.
-        separator: between the names or flags in a text; "" where each text is one.
-        is_blank_no: whether an empty flag means that an example does not have a label.
-    """
-
+    # Of flags, in their order; None where cells hold the names of labels.
     names: tuple[str, ...] | None = None
-    separator: str = ""
-    is_blank_no: bool = False
+    separator: str = ""     # between the names or flags in a text; "" where each text is one
+    is_blank_no: bool = False   # whether an empty flag means that an example does not have a label
 
     def read(self, cell: Any) -> list[str] | Flags:
         """Returns the labels in a cell. Raises ValueError if it has no labels of this form; says

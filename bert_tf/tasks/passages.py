@@ -108,8 +108,7 @@ class CharacterPassages(WordPassages):
 class TextPassages(WordPassages):
     """Passages as whole texts, and answers as their characters (transformers, run_qa.py). With
     byte-level BPE the first word follows no blank. `ids` and `first_tokens` are as in
-    `WordPassages`.
-    """
+    `WordPassages`."""
 
     def __init__(self, paragraphs: Sequence, tokenizer):
         self._paragraphs = paragraphs

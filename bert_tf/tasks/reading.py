@@ -258,10 +258,9 @@ class Malformed(Exception):
 
 
 def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
-    """Returns the texts of an example in a row of a table: the cells of the columns, or the context
-    and the choices, each after their common beginning if there is one. `layout` has the fields of a
-    `Split` that say how cells are read. Raises Malformed if a cell has no text, or choices are
-    missing."""
+    """The texts of an example in a row of a table: the cells of the columns, or the context and the
+    choices, each after their common beginning if there is one. `layout` has the fields of a `Split`
+    that say how cells are read. Raises Malformed if a cell has no text, or choices are missing."""
     keys = *text_keys, *choice_keys
     cells = [_cell(row, key) for key in keys]
     for cell in cells:

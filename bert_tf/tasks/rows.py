@@ -27,20 +27,13 @@ _LONGEST_LINE = 1 << 28     # bytes; a small .gz may unpack to a line that fills
 
 @dataclasses.dataclass
 class Omissions:
-    """The lines of a file that gave no example.
+    """The lines of a file that gave no example."""
 
-    Attributes:
-        skip_malformed: count malformed lines; otherwise the first is an error.
-        malformed: number of unreadable lines.
-        without_label: number of lines that the task leaves out because they have no label.
-        comments: number of lines of tagged words that begin with # and are not words.
-        unpaired: number of lines whose question has no other line, or one with the same label.
-    """
-
-    skip_malformed: bool = False
-    malformed: int = 0
-    without_label: int = 0
-    comments: int = 0
+    skip_malformed: bool = False    # count malformed lines; otherwise the first is an error
+    malformed: int = 0  # number of unreadable lines
+    without_label: int = 0  # number of lines that the task leaves out because they have no label
+    comments: int = 0   # number of lines of tagged words that begin with # and are not words
+    # Number of lines whose question has no other line, or one with the same label.
     unpaired: int = 0
 
     def add_malformed(self, where: str, problem: str, is_expected: bool = False) -> None:

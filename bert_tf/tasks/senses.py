@@ -15,17 +15,11 @@ _NONE = "_"
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """A word with a sense.
+    """A word with a sense."""
 
-    Attributes:
-        words: numbers of the words of the sentence that it consists of.
-        lemma: the word that has the sense, such as "bank NOUN".
-        senses: the senses that are right, one or more.
-    """
-
-    words: range
-    lemma: str
-    senses: tuple[str, ...]
+    words: range    # numbers of the words of the sentence that it consists of
+    lemma: str  # the word that has the sense, such as "bank NOUN"
+    senses: tuple[str, ...]     # the senses that are right, one or more
 
 
 # A sentence's words, and the instances among them.

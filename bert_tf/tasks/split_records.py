@@ -26,24 +26,17 @@ _MOST_LABELS = 12               # that a report counts one by one
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One split of a task and its file.
+    """One split of a task and its file."""
 
-    Attributes:
-        task: `Task` whose labels are known.
-        skip_malformed_lines: count malformed lines; otherwise the first is an error.
-        both_orders: whether all examples come again with their two texts swapped.
-        fraction: the share of examples taken at random; with one seed, a part of larger shares.
-        seed: of the fraction.
-        rows: keep the rows of the file once they were read.
-    """
-
-    task: typing.Any
+    task: typing.Any    # `Task` whose labels are known
     split: str
     path: str
-    skip_malformed_lines: bool = False
-    both_orders: bool = False
+    skip_malformed_lines: bool = False  # count malformed lines; otherwise the first is an error
+    both_orders: bool = False   # whether all examples come again with their two texts swapped
+    # The share of examples taken at random; with one seed, a part of larger shares.
     fraction: float = 1.0
-    seed: int = 0
+    seed: int = 0   # of the fraction
+    # Keep the rows of the file once they were read.
     rows: KeptRows = dataclasses.field(default_factory=KeptRows, compare=False, repr=False)
 
     def examples(self, omissions: Omissions | None = None) -> typing.Iterator[Example]:

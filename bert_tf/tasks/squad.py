@@ -25,37 +25,24 @@ _WORD = re.compile(r"[^ \t\r\n\u202f]+")
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """One question, and in training the answer to learn.
-
-    Attributes:
-        is_impossible: whether to learn that the paragraph holds no answer.
-        answer: the answer's text, or "".
-        first_word, last_word: the paragraph's words that the answer touches, or -1.
-        start: the answer's first character in the paragraph, or -1.
-    """
+    """One question, and in training the answer to learn."""
 
     id: str
     text: str
-    is_impossible: bool = False
+    is_impossible: bool = False     # the paragraph holds no answer
     answer: str = ""
-    first_word: int = -1
+    first_word: int = -1            # the paragraph's words that the answer touches
     last_word: int = -1
-    start: int = -1
+    start: int = -1                 # its first character in the paragraph
 
 
 @dataclasses.dataclass(frozen=True)
 class Paragraph:
-    """The words of a paragraph and the questions about it.
-
-    Attributes:
-        questions: `Question`s.
-        skipped: a sentence for each question left out because its answer is not in the paragraph.
-        context: the text.
-    """
+    """The words of a paragraph and the `Question`s about it."""
 
     words: list
     questions: list
-    skipped: list
+    skipped: list       # a sentence for each question whose answer is not in the paragraph
     context: str = ""
 
 
@@ -139,8 +126,7 @@ def read_pieces(path, is_training, version_2_with_negative=False, size=PIECE_QUE
 
 
 def read_answers(path: str) -> dict[str, list[str]]:
-    """Returns {official id: correct answers} of a SQuAD file; a list is empty where there is no
-    answer. A repeated id is refused."""
+    """{official id: correct answers}, [] where there is none; a repeated id is refused."""
     return {raw.get(OFFICIAL, raw["id"]): _texts(raw, where)
             for raw, where in _distinct_questions(path)}
 

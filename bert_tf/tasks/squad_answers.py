@@ -61,29 +61,17 @@ class Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class AnswerOptions:
-    """The settings for choosing answers.
+    """The settings for choosing answers, in tokens; the style decides for heads with beams."""
 
-    Attributes:
-        n_best_size: starts and ends considered in each span, and answers kept for each question.
-        max_answer_length: most tokens of an answer.
-        version_2_with_negative: whether questions may have no answer.
-        squad_style: the system whose code is followed for heads with beams.
-    """
-
-    n_best_size: int = 20
+    n_best_size: int = 20       # starts and ends of each span, and answers kept for each question
     max_answer_length: int = 30
-    version_2_with_negative: bool = False
+    version_2_with_negative: bool = False       # whether questions may have no answer
     squad_style: str = "bert"
 
 
 class Finder:
-    """Finds the passage's parts between a question's best starts and ends.
-
-    Args:
-        spans: `AnswerSpans` with M spans.
-        outputs: the head's, `start_logits` and `end_logits`, float [M, S].
-        tokenizer: the tokenizer that made the spans.
-    """
+    """Finds the passage's parts between a question's best starts and ends, in `AnswerSpans` of M
+    spans, from the head's `start_logits` and `end_logits`, float [M, S]."""
 
     _left_out = 0       # last tokens of a passage
 
@@ -241,13 +229,9 @@ def find_answers(spans, outputs: Mapping[str, np.ndarray], tokenizer,
 
 def find_file_answers(path: str, outputs: Mapping[str, np.ndarray], tokenizer, span_options,
                       options: AnswerOptions) -> Iterator[Prediction]:
-    """Yields the `Prediction`s of a SQuAD file in its order, a piece in memory at a time.
-
-    Args:
-        path: the file that the records to predict were made from.
-        outputs: the head's, in the order of the records; see `find_answers`.
-        tokenizer, span_options: those that made the records.
-    """
+    """Yields the `Prediction`s of a SQuAD file in its order, a piece in memory at a time. The
+    outputs of `find_answers` are in the order of the file's records, which were made with the same
+    tokenizer and `span_options`."""
     first = 0
     for piece in read_pieces(path, False, squad_style=span_options.squad_style):
         spans = cut_spans(piece, tokenizer, span_options)

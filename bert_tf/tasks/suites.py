@@ -38,30 +38,20 @@ class Grid:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A task of a suite.
+    """A task of a suite."""
 
-    Attributes:
-        task: a name of `bert_tf.tasks.named.OF_SUITES`.
-        metrics: the metrics that the suite reports; their mean counts for its Score.
-        average: the metrics that are cells of its Average.
-        shown: further metrics in the table.
-        begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
-        counts: whether Score counts the task.
-        ranking: the task of the same files where a masked LM ranks candidates; "" without one.
-        keeps_head: whether it then begins with the head of that model too.
-        is_first: whether it is done only where others are to begin with its model.
-        majority: whether every example gets the most frequent label of the training file.
-    """
-
-    task: str
+    task: str   # a name of `bert_tf.tasks.named.OF_SUITES`
+    # The metrics that the suite reports; their mean counts for its Score.
     metrics: tuple[str, ...] = ("accuracy",)
-    average: tuple[str, ...] = ("accuracy",)
-    shown: tuple[str, ...] = ()
-    begins_with: str = ""
-    counts: bool = True
+    average: tuple[str, ...] = ("accuracy",)    # the metrics that are cells of its Average
+    shown: tuple[str, ...] = ()     # further metrics in the table
+    begins_with: str = ""   # the task whose model this one may begin with, as in arXiv:1907.11692
+    counts: bool = True     # whether Score counts the task
+    # The task of the same files where a masked LM ranks candidates; "" without one.
     ranking: str = ""
-    keeps_head: bool = False
-    is_first: bool = False
+    keeps_head: bool = False    # whether it then begins with the head of that model too
+    is_first: bool = False  # whether it is done only where others are to begin with its model
+    # Whether every example gets the most frequent label of the training file.
     majority: bool = False
 
     def cells(self, scores: Scores, metrics: Collection[str]) -> list[float]:
@@ -70,39 +60,28 @@ class Row:
 
 
 class Published(NamedTuple):
-    """Scores of a system on the test sets, in percent, that `source` prints.
-
-    Attributes:
-        cells: the cells of each row of `Suite.compared`, in their order.
-        figure: the Average or the Score.
-    """
+    """Scores of a system on the test sets, in percent, that `source` prints."""
 
     system: str
     source: str
+    # The cells of each row of `Suite.compared`, in their order.
     cells: tuple[tuple[float, ...], ...]
-    figure: float
+    figure: float   # the Average or the Score
 
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """Tasks whose scores make one figure.
+    """Tasks whose scores make one figure."""
 
-    Attributes:
-        rows: a row for each task.
-        grids: the grid of a model's paper by `model_type`; other models learn by the defaults of
-            their own papers, one point.
-        has_score: whether the mean over tasks is reported.
-        has_average: whether the mean over cells is reported with the mean over tasks.
-        ways: for each way to other languages, the task that has the score of each language.
-        published: scores to compare with.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]   # a row for each task
+    # The grid of a model's paper by `model_type`; other models learn by the defaults of their own
+    # papers, one point.
     grids: Mapping[str, Grid] = dataclasses.field(default_factory=dict)
-    has_score: bool = True
-    has_average: bool = False
+    has_score: bool = True  # whether the mean over tasks is reported
+    has_average: bool = False   # whether the mean over cells is reported with the mean over tasks
+    # For each way to other languages, the task that has the score of each language.
     ways: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
-    published: tuple[Published, ...] = ()
+    published: tuple[Published, ...] = ()   # scores to compare with
 
     @property
     def compared(self) -> list[tuple[str, tuple[str, ...]]]:

@@ -18,38 +18,23 @@ _WORD = re.compile(r"\S+")
 
 
 class Question(typing.NamedTuple):
-    """A question of MultiRC.
+    """A question of MultiRC."""
 
-    Attributes:
-        passage: its number in the file.
-        number: of the question in its passage.
-        text: the passage, with the marks of its sentences if the file has them.
-        answers: (number, text, label), the label None where the file has none.
-    """
-
-    passage: int
-    number: int
-    text: str
+    passage: int        # its number in the file
+    number: int         # of the question in its passage
+    text: str           # the passage, with the marks of its sentences if the file has them
     question: str
-    answers: list[tuple[int, str, str | None]]
+    answers: list[tuple[int, str, str | None]]      # (number, text, label if the file has it)
 
 
 class Cloze(typing.NamedTuple):
-    """A query of ReCoRD.
+    """A query of ReCoRD."""
 
-    Attributes:
-        number: of the query in the file.
-        text: the passage without marks.
-        query: with "@placeholder".
-        candidates: the texts of the passage's entities, each once.
-        answers: the right ones, none where the file has no labels.
-    """
-
-    number: int
-    text: str
-    query: str
-    candidates: list[str]
-    answers: list[str]
+    number: int                 # in the file
+    text: str                   # the passage without marks
+    query: str                  # with "@placeholder"
+    candidates: list[str]       # the texts of the passage's entities, each once
+    answers: list[str]          # the right ones, none where the file has no labels
 
 
 def each_line(form: str) -> Callable:

@@ -67,7 +67,7 @@ class Split:
     is_broken: bool = False
 
     def refusal(self, task: str, path: str, count: int) -> str:
-        """Returns the reason why the server refuses predictions for a file of `count` examples."""
+        """Why the server refuses predictions for a file of `count` examples."""
         return (f"no {self.submission}: the server takes {self.size:,} predictions of {task}, and "
                 f"{path} has {counted(count, 'example')}")
 
@@ -152,7 +152,6 @@ class Kind:
     # The model
 
     def with_labels(self, task: Task, labels) -> Task:
-        """Returns the task with these labels."""
         return dataclasses.replace(task, labels=tuple(labels))
 
     def fits_labels(self, labels: tuple, trained: tuple) -> bool:
@@ -206,9 +205,8 @@ class Kind:
         raise NotImplementedError
 
     def predictions(self, source, tokenizer, max_seq_length: int, options: dict, is_scored: bool):
-        """Returns an object that decodes, scores and writes the predictions for a `Source`, with
-        the methods of `bert_tf.tasks.kinds.labelled.SplitPredictions`. `is_scored` requires the
-        file to hold the right answers."""
+        """Returns what decodes, scores and writes the predictions for a `Source`, as
+        `kinds.labelled.SplitPredictions`. `is_scored`: the file must hold the right answers."""
         raise NotImplementedError
 
     def headline(self, task: Task, eval_splits: list) -> str:
@@ -220,8 +218,8 @@ class Kind:
         return {}
 
     def scored_on(self, identities: list, options: dict) -> list | None:
-        """Returns all that a trial's scores depend on, a JSON value: the identities of its records,
-        and the options that decide about answers."""
+        """All that a trial's scores depend on, as JSON: the identities of its records and options.
+        """
         return identities
 
     # The Predictor
@@ -332,7 +330,6 @@ class Task:
                          "the right file, or its folder with --data_dir.")
 
     def has_file(self, data_dir: str, split: str) -> bool:
-        """Whether the file of a split is in the folder `data_dir`."""
         try:
             return bool(self.path(data_dir, split))
         except InputError:
@@ -342,12 +339,13 @@ class Task:
 def named_folder(folder: str, *names: str) -> str | None:
     """Returns the folder in `folder` that is named as a task, in capitals or not, with or without
     hyphens; the first of several names that has a folder. None if no name has one."""
+    def plain(name):
+        return name.lower().replace("-", "").replace("_", "")
+
     for name in names:
         for path in match_names(folder, "*"):
-            if _plain(os.path.basename(path)) == _plain(name) and is_folder(path):
+            if plain(os.path.basename(path)) == plain(name) and is_folder(path):
                 return path
     return None
 
 
-def _plain(name):
-    return name.lower().replace("-", "").replace("_", "")

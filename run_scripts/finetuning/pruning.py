@@ -35,13 +35,8 @@ class Curve:
     """Scores of a model with more and more parts switched off.
 
     A part is a pair: (layer, head or unit), from 0; of a layer (layer, 0). Heads are numbered by
-    the layers of `networks.attentions`. Every score is kept.
-
-    Attributes:
-        whole: the score of the whole model, times 100.
-        total: how many parts there are.
-        metric, examples, name: the metric, the number of examples, and the model's name.
-    """
+    the layers of `networks.attentions`. Every score is kept. `whole` is the score of the whole
+    model, times 100, and `total` the number of parts."""
 
     def __init__(self, job: Any, task_flags: TaskFlags) -> None:
         self.job = job
@@ -99,7 +94,6 @@ class Curve:
         return [self.config.kept_heads(layer) for layer in layers]
 
     def total_of(self, order: str) -> int:
-        """How many parts there are for an order."""
         return sum(self._sizes(order))
 
     def _sizes(self, order):
@@ -110,7 +104,6 @@ class Curve:
         return list(map(len, every))
 
     def save(self, lines: dict[str, list[dict]], **more: Any) -> None:
-        """Writes the points of each order."""
         write_json(os.path.join(self.job.output_dir, _FILE), {
             "metric": self.metric, "score": self.whole, "examples": self.examples,
             "total": self.total, "curves": lines, **more})
@@ -169,12 +162,6 @@ class Curve:
         scores = self._importance(off)
         return [-of_layer for of_layer in scores] if order == "reverse" else scores
 
-    def _counts(self, order, least):
-        counts = compression.steps_of(self.job.percents, self._sizes(order), least)
-        if self.job.parts == "layers":
-            return [count for count in dict.fromkeys(counts) if 0 < count < self.total]
-        return counts
-
     def points(self, order: str) -> Iterator[dict]:
         """Yields {"off", "parts", "score", "p"} of each step of an order."""
         if order == "given":
@@ -191,7 +178,10 @@ class Curve:
         others = [(layer, place) for layer, parts in enumerate(every) for place in range(len(parts))
                   if order in KINDS and not self._names[layer].startswith(order)]
         scores, off = None, []
-        for count in self._counts(order, least):
+        counts = compression.steps_of(job.percents, self._sizes(order), least)
+        if job.parts == "layers":
+            counts = [count for count in dict.fromkeys(counts) if 0 < count < self.total]
+        for count in counts:
             if scores is None or (job.exact_pruning and order in BY_IMPORTANCE):
                 scores = self._scores(order, off)
             gone = [(layer, every[layer].index(part)) for layer, part in off]

@@ -41,22 +41,14 @@ def open_scored(model_dir: str, task_flags: TaskFlags, work_dir: str, batch_size
 
 
 class ScoredModel:
-    """The model of a folder, and examples of a split.
+    """The model of a folder, the --output_dir of a fine-tuning run, and examples of a split. Raises
+    InputError if the folder holds no fine-tuned model, or a model of another task.
 
     Args:
-        model_dir: the --output_dir of a fine-tuning script.
         task_flags: the task and its files; SQuAD's are `train_file` and `dev_file`.
         work_dir: where records are made.
         batch_size: examples that the model reads at a time.
         flag: the flag that names the folder, for messages.
-
-    Raises:
-        InputError: the folder holds no fine-tuned model, or a model of another task.
-
-    Attributes:
-        trainer: the `Trainer`, whose learner has the weights.
-        max_seq_length: S, of the model.
-        metric: name of the metric, the task's headline.
     """
 
     def __init__(self, model_dir: str, task_flags: TaskFlags, work_dir: str,
@@ -130,13 +122,7 @@ class ScoredModel:
 
 @dataclasses.dataclass
 class ScoredSplit:
-    """The examples of a split, and how a model's answers to them are scored.
-
-    Attributes:
-        name: of the split.
-        examples: `ExampleSet`.
-        predictions: the object that decodes and scores answers.
-    """
+    """The examples of a split, an `ExampleSet`, and what decodes and scores answers to them."""
 
     model: ScoredModel
     name: str
@@ -145,7 +131,6 @@ class ScoredSplit:
 
     @property
     def size(self) -> int:
-        """Number of examples."""
         return self.predictions.size
 
     @property
@@ -189,7 +174,6 @@ class ScoredSplit:
         return analysis.p_value(labels, first, second, self.model.metric)
 
     def identity(self) -> Any:
-        """The facts that identify the examples."""
         return self.examples.identity()
 
     def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:

@@ -88,7 +88,12 @@ class Teaching:
     def records(self, plan, folder: str):
         """The records that the student learns from."""
         own, kind, model = plan.splits.sources["train"], plan.task.kind, plan.model
-        self._read_vectors(model)
+        if path := self.flags.word_vectors:
+            if not isinstance(model.config, BiLstmConfig) or model.path:
+                raise InputError("--word_vectors is for a --student that is a JSON of sizes with "
+                                 '"model_type": "bilstm"; leave it out.')
+            self.vectors = vectors_of_tokens(path, model.tokenizer, model.config.embedding_size,
+                                             "word_vectors")
         if not isinstance(kind, LabelledKind):
             return self._of_answers(kind.records(own, *plan.of_input, folder), plan)
         source = compression.TransferSource(
@@ -105,27 +110,13 @@ class Teaching:
         options = kind.record_options(*plan.of_input)
         if self.row.teaches == "in_step":
             self.in_step(plan)
-            _check_labels(self.row, source)
+            if self.row.gold_weight and (source.further or source.augment):
+                raise InputError(f"--gold_weight is {self.row.gold_weight:g}, but in records of "
+                                 f"--recipe={self.row.name} texts without labels can't be told "
+                                 "from others; leave out --gold_weight, or --transfer_file and "
+                                 "--augmentation.")
             return SplitRecords(source, options, tokenizer, folder)
         return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
-
-    def _read_vectors(self, model):
-        """Reads the file of --word_vectors, if any, for a student with random embeddings."""
-        path = self.flags.word_vectors
-        if not path:
-            return
-        if not isinstance(model.config, BiLstmConfig) or model.path:
-            raise InputError("--word_vectors is for a --student that is a JSON of sizes with "
-                             '"model_type": "bilstm"; leave it out.')
-        self.vectors = vectors_of_tokens(path, model.tokenizer, model.config.embedding_size,
-                                         "word_vectors")
-
-    def _give_vectors(self, learner):
-        ids, rows = self.vectors
-        table = learner.encoder.embedding_table
-        values = table.numpy()
-        values[ids] = rows
-        table.assign(values)
 
     def _of_answers(self, records, plan):
         """The records of questions about paragraphs, of which the training file has all."""
@@ -184,22 +175,22 @@ class Teaching:
             return [head, *(in_step.objectives(config, dtype) if in_step else
                             compression.make_terms(self.row, config, head, dtype))]
 
+        def give_vectors(learner):
+            ids, rows = self.vectors
+            table = learner.encoder.embedding_table
+            values = table.numpy()
+            values[ids] = rows
+            table.assign(values)
+
         teacher = {"teacher": in_step.digest()} if in_step else {}
         if self.vectors:
             content = b"".join(part.tobytes() for part in self.vectors)
             teacher["word_vectors"] = hashlib.sha256(content).hexdigest()
         return dataclasses.replace(
             goal, make_objective=make_objectives,
-            change_start=self._give_vectors if self.vectors else None,
+            change_start=give_vectors if self.vectors else None,
             learner=in_step.learner if in_step else compression.Student,
             options={**goal.options, **teacher, "distillation": self.row.describe()})
-
-
-def _check_labels(row, source):
-    if row.gold_weight and (source.further or source.augment):
-        raise InputError(f"--gold_weight is {row.gold_weight:g}, but in records of "
-                         f"--recipe={row.name} texts without labels can't be told from others; "
-                         "leave out --gold_weight, or --transfer_file and --augmentation.")
 
 
 def _check_first_token(recipe, flag, config, tokenizer):

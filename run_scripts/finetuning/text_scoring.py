@@ -21,19 +21,9 @@ from bert_tf.tasks.task_flags import TaskFlags, check_only
 
 
 class ScoredTextModel:
-    """The model of a folder, which writes a text for a text.
-
-    Args:
-        task_flags: has the task of `--tasks`, and its `data_dir`; or a `dev_file` of pairs, and for
-            importance a `train_file`.
-
-    Raises:
-        InputError: there is no such task or file.
-
-    Attributes:
-        metric: name of the metric, the task's headline.
-        batch_size: texts that the model reads at a time.
-    """
+    """The model of a folder, which writes a text for a text. `task_flags` has the task of --tasks,
+    and its `data_dir`; or a `dev_file` of pairs, and for importance a `train_file`. Raises
+    InputError if there is no such task or file."""
 
     def __init__(self, model_dir: str, task_flags: TaskFlags, batch_size: int = 32) -> None:
         check_only(task_flags, ("task", "data_dir", "train_file", "dev_file"), "texts")
@@ -67,7 +57,6 @@ class TextSplit:
 
     @property
     def size(self) -> int:
-        """Number of examples."""
         return len(self.examples)
 
     records = size      # each is read as one
@@ -78,7 +67,6 @@ class TextSplit:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def answer(self) -> list[str]:
-        """The texts that the model as it is writes."""
         return [written["text"] for written in self.model.write(
             [example.input for example in self.examples])]
 

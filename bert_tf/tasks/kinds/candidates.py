@@ -17,14 +17,9 @@ from bert_tf.tasks.kinds.labelled import is_flat, says_nothing
 from bert_tf.tasks.kinds.sentence import Classification
 
 
-def group_numbers(examples: list) -> np.ndarray:
-    """Returns the number of each example's question, int [N]."""
-    return np.array([example.document for example in examples])
-
-
 def group_starts(examples: list) -> np.ndarray:
     """Returns the places of the first examples of all questions."""
-    groups = group_numbers(examples)
+    groups = np.array([example.document for example in examples])
     return np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
 
 
@@ -45,7 +40,8 @@ class AnswerSet(Classification):
 
     def score(self, task, path, examples, predicted):
         """Returns F1 over all answers, and the share of questions whose answers are all right."""
-        labels, groups = self.targets(task, examples), group_numbers(examples)
+        labels = self.targets(task, examples)
+        groups = np.array([example.document for example in examples])
         wrong = np.unique(groups[labels != predicted])
         return {"f1": float(metrics.METRICS["f1"](labels, predicted)),
                 "group_em": 1 - len(wrong) / len(np.unique(groups))}

@@ -87,13 +87,8 @@ class LabelledKind(Kind):
         return plain_label(cell)
 
     def label(self, task: Task, ids: dict, texts: list, raw, where: str) -> object:
-        """Returns an example's label as its records hold it.
-
-        Args:
-            ids: {label: id}.
-            raw: the label that was read, None where the file has none.
-            where: names file and line in errors.
-        """
+        """Returns an example's label as its records hold it, from the label that was read, None
+        where the file has none. `ids` are {label: id}; `where` names file and line in errors."""
         return 0 if raw is None else label_id(raw, ids, where)
 
     def check_taught(self, label: object, ids: dict, where: str) -> None:
@@ -105,23 +100,17 @@ class LabelledKind(Kind):
 
     def encode(self, task: Task, examples: list, tokenizer, max_seq_length: int,
                options: dict | None = None) -> tuple[dict, int]:
-        """Returns the record features of examples, and how many examples were cut to fit.
-
-        Args:
-            examples: `Example`s with equally many choices.
-
-        Returns:
-            arrays named as in `features`, a row per example; and a number.
-        """
-        if windows.way_of(options) == TRUNCATE:
+        """Returns the record features of `Example`s with equally many choices, arrays named as in
+        `features` with a row per example, and how many examples were cut to fit."""
+        way = windows.way_of(options)
+        if way == TRUNCATE:
             features, is_cut = self._encode_sequences(examples, tokenizer, max_seq_length,
                                                       options or {})
             features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
             is_cut = is_cut.reshape(len(examples), -1).any(1)
         else:
             features, counts, is_cut = windows.encode_long(
-                self._read_sequences(examples, options), tokenizer, max_seq_length,
-                windows.way_of(options))
+                self._read_sequences(examples, options), tokenizer, max_seq_length, way)
             examples = [example for example, count in zip(examples, counts) for _ in range(count)]
         return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
 
@@ -141,7 +130,7 @@ class LabelledKind(Kind):
         return [[part[::order] for part in parts] for parts in self.sequences(examples)]
 
     def num_choices(self, example) -> int:
-        """Returns the number of an example's sequences."""
+        """The number of an example's sequences."""
         return 1
 
     def counted(self, label) -> typing.Iterable[int]:
@@ -212,8 +201,13 @@ class LabelledKind(Kind):
         `decode` for the arguments; `is_test` marks a split to predict."""
         if not is_test:
             return []
-        return [*write_probabilities(folder, source, answers),
-                *write_whole(folder, source, predicted)]
+        paths = write_whole(folder, source, predicted)
+        if "probabilities" in answers:
+            # As google-research/bert run_classifier.py: a line per example, tabs between labels.
+            paths.insert(0, os.path.join(folder, f"{source.split}_results.tsv"))
+            with write_aside(paths[0]) as file:
+                file.writelines("\t".join(map(str, row)) + "\n" for row in answers["probabilities"])
+        return paths
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
@@ -237,10 +231,11 @@ class LabelledKind(Kind):
 
     def average(self, units: list[dict]) -> dict:
         """Returns the mean of several models' `units`: of numbers, or of probabilities."""
-        if "values" in units[0]:
-            return {"values": _mean(units, "values")}
-        likely = _mean(units, "probabilities")
-        return {"logits": self.logits(likely), "probabilities": likely}
+        name = "values" if "values" in units[0] else "probabilities"
+        arrays = [answers[name] for answers in units]
+        mean = np.mean(arrays, 0, np.float64).astype(arrays[0].dtype)
+        return {"values": mean} if name == "values" else {
+            "logits": self.logits(mean), "probabilities": mean}
 
     def logits(self, probabilities: np.ndarray) -> np.ndarray:
         """Returns the logits that a model of this kind turns into these probabilities."""
@@ -275,12 +270,6 @@ def _describe_all(kind, task, examples, predictions, answers):
         yield kind.describe(task, example, prediction, None if likely is None else likely[index])
 
 
-def _mean(units, name):
-    """Returns the mean of arrays, computed in double precision, with the type of the first."""
-    arrays = [answers[name] for answers in units]
-    return np.mean(arrays, 0, np.float64).astype(arrays[0].dtype)
-
-
 class SplitPredictions:
     """Decodes, scores and writes the predictions for one split.
 
@@ -301,7 +290,6 @@ class SplitPredictions:
 
     @property
     def size(self) -> int:
-        """The number of examples."""
         return len(self.examples)
 
     def join(self, answers: dict) -> dict:
@@ -342,7 +330,6 @@ class SplitPredictions:
         return self._task.kind.against_ties(self._task, answers, self.examples, predicted)
 
     def is_degenerate(self, answers: dict, predicted) -> bool:
-        """See `LabelledKind.is_degenerate`."""
         return self._task.kind.is_degenerate(self._task, answers, self.examples, predicted)
 
     def choose(self, predicted) -> dict:
@@ -396,17 +383,6 @@ def with_label_ids(features: dict, examples: list, dtype=np.int64) -> dict:
     labels = np.array([example.label for example in examples], dtype)
     return {**features, "label_ids": labels.reshape(len(examples), -1),
             "is_real_example": np.ones([len(features["input_ids"]), 1], np.int64)}
-
-
-def write_probabilities(folder: str, source, answers: dict) -> list[str]:
-    """Writes `test_results.tsv` of google-research/bert run_classifier.py, a line per example with
-    its probabilities [N, L] between tabs, or nothing where a model gives no probabilities."""
-    if "probabilities" not in answers:
-        return []
-    path = os.path.join(folder, f"{source.split}_results.tsv")
-    with write_aside(path) as file:
-        file.writelines("\t".join(map(str, row)) + "\n" for row in answers["probabilities"])
-    return [path]
 
 
 def write_whole(folder: str, source, predicted) -> list[str]:

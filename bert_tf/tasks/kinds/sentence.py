@@ -81,7 +81,6 @@ class Classification(LabelledKind):
                 "probabilities": dict(zip(task.labels, rounded(probabilities)))}
 
     def submission(self, task, predictions):
-        """Returns the predictions as the servers read them, a list of str."""
         words = [_BOOLEANS.get(label, label) for label in task.labels]
         return [words[index] for index in predictions]
 
@@ -143,7 +142,6 @@ class Regression(Classification):
         return self.name, {name: value for name, value in known.items() if value is not None}
 
     def fitted(self, options, source):
-        """Returns the options with the mean and the scale of labels that are far from 0."""
         return with_range(options, (example.label for example in source.examples()))
 
     def label(self, task, ids, texts, raw, where):
@@ -226,7 +224,6 @@ class MultipleChoice(LabelledKind):
                              raw, where)
 
     def options(self, given, saved, is_training, path):
-        """Returns the options for shortening choices, if any were given."""
         options = super().options(given, saved, is_training, path)
         if options.get("carry_choices") and not options.get("max_qa_length"):
             raise InputError("--carry_choices is for choices that --max_qa_length shortens; give "
@@ -252,7 +249,6 @@ class MultipleChoice(LabelledKind):
         return len(example.texts) - 1
 
     def submission(self, task, predictions):
-        """Returns the numbers of the choices, as SuperGLUE's server reads them."""
         return [int(index) for index in predictions]
 
     def label_limit(self, described):
@@ -292,10 +288,9 @@ def _is_far_out(values):
 
 
 def is_reached(options: Mapping[str, Any], labels: Iterable[float]) -> bool:
-    """Returns whether a head with `label_mean` and `label_scale` says numbers like these labels: at
-    most 5 scales from the mean. Five labels or more must also have a deviation of at least 0.1
-    scales and, where training began at a mean, a mean at most 2 scales from it.
-    """
+    """Whether a head with `label_mean` and `label_scale` says numbers like these labels: at most 5
+    scales from the mean. Five labels or more must also have a deviation of at least 0.1 scales and,
+    where training began at a mean, a mean at most 2 scales from it."""
     mean, scale = options.get("label_mean") or 0, options.get("label_scale") or 1
     values = (np.fromiter(labels, np.float64) - mean) / scale
     values = values[~_is_far_out(values)]

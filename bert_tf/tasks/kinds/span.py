@@ -48,7 +48,6 @@ class Span(Kind):
     texts = (2, 2, "a tuple of a question and a passage")
 
     def is_percent(self, score):
-        """All scores of the official scripts but the thresholds."""
         return not score.endswith(("_thresh", THRESHOLD))
 
     def options(self, given, saved, is_training, path):
@@ -178,7 +177,6 @@ class SquadPredictions:
 
     @property
     def size(self):
-        """The number of questions."""
         return len(set(self._official.values()))
 
     @property
@@ -205,8 +203,8 @@ class SquadPredictions:
         return {}, combine_predictions(decoded, self._options["n_best_size"])
 
     def _texts_and_odds(self, predicted):
-        return ({prediction.id: prediction.text for prediction in predicted},
-                {prediction.id: prediction.null_odds for prediction in predicted})
+        return ({one.id: one.text for one in predicted},
+                {one.id: one.null_odds for one in predicted})
 
     def score(self, predicted):
         """Returns the scores in percent, the headline first."""

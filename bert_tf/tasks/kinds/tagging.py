@@ -27,9 +27,8 @@ _KEPT = "document_context"      # may differ from the value in training
 class Tagging(LabelledKind):
     """The tags of words. An example's texts are a sentence's words; labels and predictions are
     lists of sentences, each a list of tags, in the scheme `bio` whatever the scheme of the task's
-    labels is. Answers and features have a row for each window: logits [W, S, L] for W windows.
-    In files to score, an example has a tag's name in place of its id if the model doesn't know it.
-    """
+    labels is. Answers and features have a row for each window: logits [W, S, L] for W windows. In
+    files to score, an example has a tag's name in place of its id if the model doesn't know it."""
 
     name, title, job = "tagging", "tagging", "tagger"
     features = FINETUNING["tagging"]
@@ -163,8 +162,7 @@ class Tagging(LabelledKind):
     def batch_key(self, example):
         return 0
 
-    def units(self, answers, features):
-        """Returns a row for each word."""
+    def units(self, answers, features):     # words
         is_word = features["label_weights"].astype(bool)
         return {name: values[is_word] for name, values in answers.items()}
 
@@ -201,7 +199,20 @@ class Tagging(LabelledKind):
         return {"words": example.texts, "tags": prediction, "entities": spans}
 
     def placed(self, given, answer):
-        return answer if isinstance(given, tuple) else _with_characters(given, answer)
+        """Gives the entities of a text its characters from `start` to before `end`, as `text`."""
+        if isinstance(given, tuple):
+            return answer
+        places, at = [], 0
+        for word in answer["words"]:
+            start = given.find(word, at)
+            if start < 0:       # a control character was left out
+                return answer
+            at = start + len(word)
+            places.append((start, at))
+        for entity in answer["entities"]:
+            start, end = places[entity["first"]][0], places[entity["last"]][1]
+            entity.update(text=given[start:end], start=start, end=end)
+        return answer
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         """Writes conlleval's input: word, gold tag (where known) and predicted tag, a blank line
@@ -211,34 +222,15 @@ class Tagging(LabelledKind):
         if source.task.split(source.split).label is not None:
             columns.insert(1, self.targets(source.task, examples))
         path = os.path.join(folder, f"{source.split}_predictions.txt")
+        documents = [example.document for example in examples]
         with write_aside(path) as file:
-            _write_columns(file, columns, [example.document for example in examples])
+            for sentence, document, before in zip(zip(*columns, strict=True), documents,
+                                                  documents[:1] + documents):
+                file.write("\n" * (document != before))
+                file.writelines(" ".join(cell.replace(" ", _NO_BREAK) for cell in line) + "\n"
+                                for line in zip(*sentence, strict=True))
+                file.write("\n")
         return [path]
-
-
-def _write_columns(file, columns, documents):
-    for sentence, document, before in zip(zip(*columns, strict=True), documents,
-                                          documents[:1] + documents):
-        file.write("\n" * (document != before))
-        file.writelines(" ".join(cell.replace(" ", _NO_BREAK) for cell in line) + "\n"
-                        for line in zip(*sentence, strict=True))
-        file.write("\n")
-
-
-def _with_characters(text, answer):
-    """Returns the answer to a text, whose entities get its characters from `start` to before `end`,
-    and these as `text`."""
-    places, at = [], 0
-    for word in answer["words"]:
-        start = text.find(word, at)
-        if start < 0:       # a control character was left out
-            return answer
-        at = start + len(word)
-        places.append((start, at))
-    for entity in answer["entities"]:
-        start, end = places[entity["first"]][0], places[entity["last"]][1]
-        entity.update(text=text[start:end], start=start, end=end)
-    return answer
 
 
 def _in_bio(task, tags):

@@ -109,8 +109,11 @@ def _cut(a, b, layout, max_seq_length, way):
     if way == HEAD_TAIL:
         counts = packing.truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length,
                                         layout)
-        parts = tuple(_ends(text, int(count[0])) for text, count in zip((a, b), counts))
-        return [parts], any(len(part) < len(text) for part, text in zip(parts, (a, b)))
+        parts = []
+        for text, (count,) in zip((a, b), counts):
+            first = count // HEAD if count < len(text) else count
+            parts.append(np.concatenate([text[:first], text[len(text) - (count - first):]]))
+        return [tuple(parts)], any(len(part) < len(text) for part, text in zip(parts, (a, b)))
     window, count = _plan(len(a), len(b), layout, max_seq_length)
     is_first = len(a) >= len(b)
     longer, shorter = (a, b) if is_first else (b, a)
@@ -120,10 +123,3 @@ def _cut(a, b, layout, max_seq_length, way):
     return ([(part, other) if is_first else (other, part) for part in parts],
             len(other) < len(shorter))
 
-
-def _ends(text, count):
-    """Returns the first and the last tokens of a text, `count` together."""
-    if count >= len(text):
-        return text
-    head = count // HEAD
-    return np.concatenate([text[:head], text[len(text) - (count - head):]])
