@@ -21,7 +21,7 @@ from bert_tf.opening import Model
 from bert_tf.recipes.distillation import DISTILLATIONS, Distillation, find_distillation
 from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
-from bert_tf.tasks.task import Defaults, Task
+from bert_tf.tasks.task import Defaults
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.optimizers.table import SCHEDULES
 from bert_tf.training.settings import FineTuneSettings
@@ -163,20 +163,23 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
             if saved is None or task.labels not in ((), saved.task.labels):
                 raise InputError(f"{model.path} was not trained for the task {name} with these "
                                  "labels; leave the task out, or train it.")
-        options = task.kind.options(_given(flags, row, task, saved), saved.options if saved else {},
-                                    job.do_train, model.path)
+        options = task.kind.options(_options_of(flags, row, task, saved),
+                                    saved.options if saved else {}, job.do_train, model.path)
         with naming(f"task {name}"):
             task.kind.check_options(options, model.max_seq_length, model.tokenizer)
         if job.do_train and not saved:
             options = with_begun(task, options, splits.sources["train"], SavedTask.read(
                 task_folder(settings.output_dir, name)))
+        teachers = tuple(row.get("teachers", ())) if job.do_train else ()
+        if teachers and any(feature.axis == "C*S" for feature in task.kind.features):
+            raise InputError(f"teachers of {name}: give folders of classification or regression "
+                             "models.")
         rate = row.get("dropout_p", job.classifier_dropout)
         members.append(Member(
             task, model, options, splits, job, settings, head_name=name, number=len(members),
             loss_weight=float(row.get("loss_weight", 1.0)),
             dropout_rate=float(_DROPOUT.get(name, 0.1) if rate is None else rate),
-            teachers=teachers_of(row, name, task) if job.do_train else (),
-            distillation=distillation_of(row, name)))
+            teachers=teachers, distillation=distillation_of(row, name)))
     if not members:
         raise InputError("--do_predict: none of the tasks has a test file; put one into a task's "
                          "folder, or name one as test_file in --task_config_path.")
@@ -187,30 +190,26 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
     return members
 
 
-def _given(flags, row, task, saved):
-    """The options of a task that the flags and its row give."""
+def _options_of(flags, row, task, saved):
+    """The options of a task that the flags and its row give. The turns of a stochastic answer
+    network are None for another head, and the head of a `SavedTask` stays as it was trained."""
     turned, own = flags.hypothesis_first, ()    # a model keeps the options of its kind
-    if not saved:       # true by default; tasks have no such option where it is false
+    if saved:
+        turns = saved.options.get("answer_turns")
+    else:       # true by default; tasks have no such option where it is false
         turned = None if turned is False else True
         own = _OF_KINDS.get(task.kind.name, ())
-    return {"answer_turns": _turns(flags, row, task, saved), "hypothesis_first": turned,
-            **{key: row[key] for key in ("long_text", *own)
-               if row.get(key) or (key == "label_mean" and key in row)}}
-
-
-def _turns(flags, row, task, saved):
-    """The turns of a task's stochastic answer network; None for another head. The head of a
-    `SavedTask` stays as it was trained."""
-    if saved:
-        known = saved.options.get("answer_turns")
-    else:
         is_pair = task.kind.name == "classification" and task.kind.num_texts(
             task, next(iter(task.splits))) == 2
         if row.get("answer_opt") and not is_pair:
             raise InputError(f"{flags.task_config_path}: the row of {task.name} has answer_opt, "
                              "which is for pairs of texts to classify; leave it out.")
-        known = _TURNS if is_pair and row.get("answer_opt", flags.answer_opt) else None
-    return flags.answer_num_turn if known and flags.answer_num_turn is not None else known
+        turns = _TURNS if is_pair and row.get("answer_opt", flags.answer_opt) else None
+    if turns and flags.answer_num_turn is not None:
+        turns = flags.answer_num_turn
+    return {"answer_turns": turns, "hypothesis_first": turned,
+            **{key: row[key] for key in ("long_text", *own)
+               if row.get(key) or (key == "label_mean" and key in row)}}
 
 
 def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[int],
@@ -292,16 +291,6 @@ def objectives_of(members: list[Member]) -> Callable:
         return made
 
     return make
-
-
-def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...]:
-    """The folders of the teachers of a task, from its row. Raises InputError if they are not
-    folders, or the task can have none."""
-    folders = tuple(row.get("teachers", ()))
-    if folders and any(feature.axis == "C*S" for feature in task.kind.features):
-        raise InputError(f"teachers of {name}: give folders of classification "
-                         "or regression models.")
-    return folders
 
 
 def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:

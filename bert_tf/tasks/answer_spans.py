@@ -37,7 +37,6 @@ class SpanOptions:
 
     @property
     def passage_first(self) -> bool:
-        """Whether the passage precedes the question."""
         return self.squad_style == "xlnet"
 
     def check(self, layout: Layout) -> None:

@@ -75,8 +75,7 @@ class _Text:
 
 def read_elements(path: str | os.PathLike, key: str = "") -> Iterator[Any]:
     """Yields the elements that `read_numbered` reads."""
-    for _, value in read_numbered(path, key):
-        yield value
+    return (value for _, value in read_numbered(path, key))
 
 
 def read_numbered(path: str | os.PathLike, key: str = "") -> Iterator[tuple[int, Any]]:

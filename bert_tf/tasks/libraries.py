@@ -179,18 +179,16 @@ def _labelled(row: Row) -> Row:
 
 def _passages(rows):
     """Yields lines of MultiRC, of rows for answers."""
-    for number, group in itertools.groupby(rows, lambda row: row["idx"]["paragraph"]):
-        answers = list(group)
-        yield {"idx": number, "passage": {"text": answers[0]["paragraph"], "questions": [
-            _question(*pair) for pair in itertools.groupby(
-                answers, lambda row: row["idx"]["question"])]}}
-
-
-def _question(number, rows):
-    rows = [_labelled(row) for row in rows]
-    return {"idx": number, "question": rows[0]["question"], "answers": [
-        {"idx": row["idx"]["answer"], "text": row["answer"],
-         **({"label": row["label"]} if "label" in row else {})} for row in rows]}
+    for number, group in itertools.groupby(map(_labelled, rows),
+                                           lambda row: row["idx"]["paragraph"]):
+        questions: dict[Any, Row] = {}
+        for row in group:
+            question = questions.setdefault(row["idx"]["question"], {
+                "idx": row["idx"]["question"], "question": row["question"], "answers": []})
+            question["answers"].append({"idx": row["idx"]["answer"], "text": row["answer"], **{
+                name: row[name] for name in ("label",) if name in row}})
+            text = row["paragraph"]
+        yield {"idx": number, "passage": {"text": text, "questions": list(questions.values())}}
 
 
 def _clozes(rows):

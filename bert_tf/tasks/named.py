@@ -30,15 +30,9 @@ _GLUE_FILES = {split: (f"{split}.tsv",) for split in ("train", "dev", "test")}
 
 def _glue(name, texts, labels, sizes, submissions, *, kind="classification", label="label",
           files=None, train_dev=None, **fields):
-    """Makes a task of GLUE.
-
-    Args:
-        sizes: the official number of examples of each file, in the order of `files`.
-        submissions: the server's names for the predictions of each test file.
-        files: {split: possible names of its file}; default: train.tsv, dev.tsv and test.tsv. Test
-            files have no labels.
-        train_dev: fields of `Split` that differ between the test files and the other files.
-    """
+    """Makes a task of GLUE, from the size of each of `files`, {split: possible names}; the server's
+    names for the predictions of test files, which have no labels; and fields of `Split` that differ
+    between test files and `train_dev` files."""
     splits, submissions = {}, iter(submissions)
     for (split, names), size in zip((files or _GLUE_FILES).items(), sizes, strict=True):
         if split.startswith("test"):
@@ -56,18 +50,10 @@ def _inference(name, file, sizes, labels, without_label=None, **layout):
     return Task(name, KINDS["classification"], splits, labels, without_label=without_label)
 
 
-def _swag(name, size, label="label"):
-    return Split((f"{name}.csv",), ("sent1", "sent2"), label, ("ending*",), format="csv", size=size)
-
-
 def _labelled(name, kind, texts, label, files, labels=(), **fields):
     """Makes a task whose files all have labels; `files` are {split: (file, size)}."""
     return Task(name, KINDS[kind], {split: Split((file,), texts, label, size=size)
                                     for split, (file, size) in files.items()}, labels, **fields)
-
-
-def _conll2003(size, *files):
-    return Split(files, (0,), -1, format="words", header=False, size=size)
 
 
 def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", choices=(), words=(),
@@ -197,16 +183,20 @@ TASKS = {task.name: task for task in (
     _inference("scitail", "scitail_1.0_{}.tsv", (23596, 1304, 2126), ("entails", "neutral"),
                texts=(0, 1), label=2, header=False),
     Task("swag", KINDS["multiple_choice"],
-         {"train": _swag("train", 73546), "dev": _swag("val", 20006),
-          "test": _swag("test", 20005, label=None)}, defaults=Defaults(train_batch_size=16)),
+         {split: Split((f"{file}.csv",), ("sent1", "sent2"), label, ("ending*",), "csv", size=size)
+          for split, file, label, size in (("train", "train", "label", 73546),
+                                           ("dev", "val", "label", 20006),
+                                           ("test", "test", None, 20005))},
+         defaults=Defaults(train_batch_size=16)),
     Task("race", KINDS["multiple_choice"],
          {split: Split((split,), (), "answers", format="race", size=size)
           for split, size in (("train", 87866), ("dev", 4887), ("test", 4934))},
          defaults=Defaults(max_seq_length=512)),    # articles have about 300 words
     Task("conll2003", KINDS["tagging"],
-         {"train": _conll2003(14041, "eng.train", "train.txt"),
-          "dev": _conll2003(3250, "eng.testa", "valid.txt", "dev.txt"),
-          "test": _conll2003(3453, "eng.testb", "test.txt")},
+         {split: Split(files, (0,), -1, format="words", header=False, size=size)
+          for split, size, files in (("train", 14041, ("eng.train", "train.txt")),
+                                     ("dev", 3250, ("eng.testa", "valid.txt", "dev.txt")),
+                                     ("test", 3453, ("eng.testb", "test.txt")))},
          ("O", *(f"{place}-{name}" for name in ("LOC", "MISC", "ORG", "PER") for place in "BI")),
          metrics=("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")),
     # Learned from English alone; the other two ways of arXiv:1809.05053 translate the training set
@@ -288,8 +278,7 @@ def find_task(name: str) -> Task:
 
 def layout_of(name: str) -> Split | None:
     """How the cells of a named task's official files are read; None for other names."""
-    task = TASKS.get(name)
-    return next(iter(task.splits.values()), None) if task else None
+    return next(iter(TASKS[name].splits.values()), None) if name in TASKS else None
 
 
 def find_folder(data_dir: str, name: str, remedy: str) -> str:
@@ -409,8 +398,7 @@ def _layout(task, layout, file):
         label=None if layout.label is None else "label")
 
 
-def _last_name(data_dir):
-    """Returns the name of a data set without its library, owner and version."""
+def _last_name(data_dir):       # without library, owner and version
     return data_dir.rpartition(":")[2].rpartition("/")[2].partition("@")[0]
 
 

@@ -118,7 +118,6 @@ class TextPassages(WordPassages):
         self.first_tokens = np.cumsum([0, *(len(ids) for ids, _ in encoded)])
 
     def answers(self, asked: Sequence[tuple]) -> np.ndarray:
-        """See `WordPassages.answers`."""
         answers = np.full((len(asked), 2), -1, np.int64)
         for row, (number, question) in enumerate(asked):
             start, end = question.start, question.start + len(question.answer)
@@ -129,7 +128,6 @@ class TextPassages(WordPassages):
         return answers
 
     def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
-        """See `WordPassages.text_of`."""
         context, places = self._paragraphs[number].context, self._places[number]
         return lambda first, last: context[places[first][0]:places[last][1]]
 
@@ -157,7 +155,6 @@ class PiecePassages:
         self.first_tokens = np.cumsum([0, *map(len, tokens)])
 
     def answers(self, asked: Sequence[tuple]) -> np.ndarray:
-        """See `WordPassages.answers`."""
         answers = np.full((len(asked), 2), -1, np.int64)
         for row, (number, question) in enumerate(asked):
             if question.answer and self._aligned[number]:
@@ -169,7 +166,6 @@ class PiecePassages:
         return answers
 
     def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
-        """See `WordPassages.text_of`."""
         context = self._paragraphs[number].context
 
         def text(first, last):
@@ -201,16 +197,9 @@ def _codes(text, lower):
 
 
 def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """Returns the counterparts of a text's and its tokens' characters.
-
-    Args:
-        text: as it was written.
-        tokens: its tokens joined, with blanks where words begin.
-        lower: whether preparing lower-cases.
-
-    Returns:
-        int [N] and int [M]: each character's counterpart, or `NONE`; None if too few have one.
-    """
+    """The counterparts of a text's N and its tokens' M characters: int [N] and int [M], or `NONE`;
+    None if too few have one. `tokens` are joined, with blanks where words begin; `lower`: whether
+    preparing lower-cases."""
     size, goal = len(text), len(tokens)
     if not (size and goal):
         return None

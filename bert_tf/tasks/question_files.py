@@ -137,8 +137,16 @@ def _opened(path):
         return ((row for _, row in read_library(path, "trivia_qa")),
                 (False, False, "wikipedia" in path), lambda folder, page: page["Text"])
     evidence = os.path.join(os.path.dirname(os.path.dirname(absolute(path))), "evidence")
-    return (read_elements(path, "Data"), _find(path, _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA),
-            lambda folder, page: _document(os.path.join(evidence, folder, page["Filename"]), path))
+
+    def text_of(folder, page):
+        document = os.path.join(evidence, folder, page["Filename"])
+        if not is_file(document):
+            raise InputError(f"{path} names the document {document}, which is missing; unpack the "
+                             "whole archive of TriviaQA, with its folders qa and evidence.")
+        with open_unpacked(document) as file:
+            return file.read().decode("utf-8", "replace")
+
+    return read_elements(path, "Data"), _find(path, _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA), text_of
 
 
 def _find(path, *patterns):
@@ -156,14 +164,6 @@ def _question(name: str, text: str, context: str, places: list, right: Any) -> d
     return {"id": name, "question": text, "is_impossible": False, ALIASES: list(right),
             "answers": [{"text": context[start:end], "answer_start": start}
                         for start, end in places]}
-
-
-def _document(path, of):
-    if not is_file(path):
-        raise InputError(f"{of} names the document {path}, which is missing; unpack the whole "
-                         "archive of TriviaQA, with its folders qa and evidence.")
-    with open_unpacked(path) as file:
-        return file.read().decode("utf-8", "replace")
 
 
 def find_aliases(text: str, aliases: list[str]) -> list[tuple[int, int]]:

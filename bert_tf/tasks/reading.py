@@ -290,7 +290,22 @@ def _label_reader(task, layout, path, table):
         return _labels_reader(task, layout, path, table)
     several = ", and --multi_label reads several columns" * ("," in str(layout.label))
     key, = table.keys([layout.label], several)[:1]
-    return lambda row, where: _label_of(row, task, layout, key, where)
+
+    def read(row, where):
+        raw = _cell(row, key)
+        for column, cell, text in layout.words:
+            if column == layout.label and raw == cell:
+                raw = text
+        try:
+            raw = task.kind.read_cell(raw)
+        except ValueError:
+            raise InputError(f"{where}: the label is a list; give --multi_label, or name another "
+                             "column with --label_column.") from None
+        if raw is None:
+            raise Malformed("has no label")
+        return raw
+
+    return read
 
 
 def _labels_reader(task, layout, path, table):
@@ -318,21 +333,6 @@ def _labels_reader(task, layout, path, table):
             raise Malformed(str(problem)) from None
 
     return read
-
-
-def _label_of(row, task, layout, key, where):
-    raw = _cell(row, key)
-    for column, cell, text in layout.words:
-        if column == layout.label and raw == cell:
-            raw = text
-    try:
-        raw = task.kind.read_cell(raw)
-    except ValueError:
-        raise InputError(f"{where}: the label is a list; give --multi_label, or name another "
-                         "column with --label_column.") from None
-    if raw is None:
-        raise Malformed("has no label")
-    return raw
 
 
 def _cell(row, key):

@@ -131,10 +131,9 @@ def _is_list(path):
 def json_rows(path):
     """Yields (line number, object) of JSON, with None for another value."""
     if libraries.is_library_name(path):
-        yield from read_library(path, "jsonl")
-        return
-    for number, value in json_values(path):
-        yield number, value if isinstance(value, dict) else None
+        return read_library(path, "jsonl")
+    return ((number, value if isinstance(value, dict) else None)
+            for number, value in json_values(path))
 
 
 _READERS: dict[str, Callable] = {

@@ -153,13 +153,7 @@ class PieceWriter:
 
 class SplitRecords:
     """The records of a split. The constructor reads all examples, and raises `read_examples`'s
-    errors.
-
-    Attributes:
-        name: the split's.
-        shard_examples: number of examples per shard.
-        features: the records' `Feature`s.
-    """
+    errors."""
 
     shard_examples = 1 << 16
 
@@ -186,15 +180,13 @@ class SplitRecords:
 
     def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
              ) -> tuple[dict, bool]:
-        """Writes `split`.tfrecord and its manifest, unless they exist.
+        """Writes `split`.tfrecord and its manifest, unless they exist; returns the manifest, and
+        whether it existed already.
 
         Args:
             num_workers: processes, 0 for one per core; the records do not depend on it.
             may_replace: whether other records of this name may be removed; else they are an error.
             runner: see `make_shards`.
-
-        Returns:
-            the manifest, and whether it existed already.
         """
         return make_shards(
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
@@ -213,7 +205,6 @@ class SplitRecords:
             "pieces": self._sizes, "output_file": [os.path.basename(self._output_file)]}
 
     def writer(self, count: int) -> PieceWriter:
-        """Returns the writer of `count` shards."""
         return PieceWriter(self._source.task, self._options, self._tokenizer, self._output_file,
                            count)
 

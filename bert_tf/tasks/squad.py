@@ -68,7 +68,6 @@ def _kind(char):
 
 
 def passage_words(passage: str, squad_style: str = "bert") -> list[str]:
-    """Returns the words of a passage; see `word_spans`."""
     return [passage[first:last] for first, last in word_spans(passage, squad_style)]
 
 

@@ -7,7 +7,6 @@ a, an and the. A score is the best over the correct answers; scores are means in
 
 import collections
 import difflib
-import functools
 import re
 import string
 import typing
@@ -26,7 +25,6 @@ _CHINESE = re.compile("([\u4e00-\u9fa5])")
 
 
 def normalize(text: str) -> str:
-    """Returns the text in the form that is compared."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -41,12 +39,10 @@ def normalize_korean(text: str) -> str:
 
 
 def normalize_chinese(text: str) -> str:
-    """Returns the text in the form that CMRC's script compares."""
     return text.lower().strip().translate(_CHINESE_MARKS)
 
 
 def exact(answer, prediction):
-    """Returns 1 if two normalised texts are equal, else 0."""
     return int(answer == prediction)
 
 
@@ -70,19 +66,14 @@ def chinese_f1(answer, prediction):
 
 
 def _chinese_units(text):
-    units = []
-    for part in _CHINESE.split(text):
-        units += [part] if _CHINESE.match(part) else _latin_tokenizer().tokenize(part)
-    return units
-
-
-@functools.cache
-def _latin_tokenizer():
     try:
         from nltk.tokenize import NLTKWordTokenizer
     except ImportError as error:
         raise InputError("--scorer=cmrc needs NLTK: pip install 'bert_tf[cmrc]'.") from error
-    return NLTKWordTokenizer()
+    tokenizer, units = NLTKWordTokenizer(), []
+    for part in _CHINESE.split(text):
+        units += [part] if _CHINESE.match(part) else tokenizer.tokenize(part)
+    return units
 
 
 def _f1_of_bags(answer, prediction):
@@ -207,17 +198,10 @@ def _check(values, kind, what, questions=()):
 
 def best_threshold(answers: dict, predictions: dict, odds: dict,
                    scores: dict) -> tuple[float, float]:
-    """The best mean score in percent and its threshold, as the official script of v2.0.
-
-    It ignores that equal odds lie on one side of any threshold, and returns 0.0 where it is best to
-    answer nothing; `reachable_threshold` does neither.
-
-    Args:
-        answers: {question id: correct answers}, empty where there is no answer.
-        predictions: {question id: text}, "" for no answer.
-        odds: {question id: number}; above the threshold, no answer is given.
-        scores: {question id: score of the prediction, whatever its odds}.
-    """
+    """The best mean score in percent and its threshold, as the official script of v2.0. It ignores
+    that equal odds lie on one side of any threshold, and returns 0.0 where it is best to answer
+    nothing; `reachable_threshold` does neither. The arguments are `score_v2`'s; `scores` are
+    {question id: score of the prediction, whatever its odds}."""
     totals, levels = _running_totals(answers, predictions, odds, scores)
     best = totals.argmax()
     return float(100.0 * totals[best] / len(scores)), [0.0, *levels][best]

@@ -99,8 +99,7 @@ def _schemas(line, row):
     yield line, cut_schema(row), _boolean(row), 0
 
 
-def _boolean(row):
-    """Returns the label of a line, a bool or true and false as texts, in capitals; None without."""
+def _boolean(row):      # true and false may be texts
     return str(row["label"]).capitalize() if row.get("label") is not None else None
 
 

@@ -108,7 +108,13 @@ def way_of(seen: Mapping[str, Seen]) -> str:
     if "*" in seen and any(re.fullmatch(r"\(.+[*)]", tag) for tag in seen):
         wrong["before"] = {tag: one for tag, one in inside.items() if "*" in tag}   # CoNLL-2012
     if wrong:
-        _refuse(min(wrong.values(), key=len))
+        others = min(wrong.values(), key=len)
+        (tag, (_, where)), *_ = others.items()
+        shown = [f"{name!r} ({one.times:,})" for name, one in others.items()]
+        raise InputError(
+            f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, with a type, "
+            "as other tags are; correct all such tags, or remove the lines that are not words: "
+            f"{', '.join(shown[:_MOST_NAMED])}{', ...' * (len(shown) > _MOST_NAMED)}.")
     if 2 * seen.get(_OUTSIDE, Seen(0, "")).times > sum(one.times for one in seen.values()):
         warn("no tag has both a position and a type, such as B-PER, so the score counts words "
              "(tag_accuracy) and not entities.")
@@ -120,15 +126,6 @@ def is_tag_of(tag: str, labels: Iterable[str]) -> bool:
     types = {label[2:] for label in labels if is_entity_tag(label)}
     matches = (pattern.fullmatch(tag) for pattern in _WAYS.values())
     return tag in labels or any(match["type"] in types for match in matches if match)
-
-
-def _refuse(others):
-    (tag, (_, where)), *_ = others.items()
-    shown = [f"{name!r} ({one.times:,})" for name, one in others.items()]
-    raise InputError(f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, "
-                     "with a type, as other tags are; correct all such tags, or remove the lines "
-                     f"that are not words: {', '.join(shown[:_MOST_NAMED])}"
-                     f"{', ...' * (len(shown) > _MOST_NAMED)}.")
 
 
 def in_bio(tags: Sequence[str], way: str) -> list[str]:

@@ -85,13 +85,10 @@ class Ranking(MultipleChoice):
 
 def encode_candidates(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.ndarray]:
     """Encodes a sequence for each candidate, which precedes the question. A question that is cut
-    for a candidate stays so for the next ones (namisan/mt-dnn v0.1, prepro.py build_qnnli).
+    for a candidate stays so for the next ones (namisan/mt-dnn v0.1, prepro.py build_qnnli). `texts`
+    are N lists of the question and its C candidates.
 
-    Args:
-        texts: N lists of the question and its C candidates.
-
-    Returns:
-        input_ids, input_mask, segment_ids [N, C * S], and whether an example was cut, bool [N].
+    Returns input_ids, input_mask, segment_ids [N, C * S], and whether an example was cut, bool [N].
     """
     tokens, lengths = tokenizer.encode_lines([text for row in texts for text in row])
     lengths = lengths.reshape(len(texts), -1)

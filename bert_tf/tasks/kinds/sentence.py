@@ -322,18 +322,14 @@ def with_range(options: Mapping[str, Any], labels: Iterable[float]) -> dict[str,
 
 def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,
                    max_qa_length: int, carry_choices: bool) -> tuple[dict, np.ndarray]:
-    """Encodes a context and a choice per sequence, and shortens the context alone (zihangdai/xlnet
-    run_race.py, convert_single_example).
+    """Encodes N contexts, each with C choices, and shortens the contexts alone (zihangdai/xlnet
+    run_race.py, convert_single_example). Returns input_ids, input_mask, segment_ids [N * C, S], and
+    whether each was cut, bool [N * C].
 
     Args:
-        contexts: N texts.
-        choices: N lists of C texts.
         max_qa_length: number of a choice's last tokens that are kept.
         carry_choices: whether a context joined with a choice that fits is the context of later
             choices.
-
-    Returns:
-        input_ids, input_mask, segment_ids [N * C, S], and whether each was cut, bool [N * C].
     """
     vocabulary = tokenizer.vocabulary
     layout, parts, is_cut = vocabulary.layout, [], []

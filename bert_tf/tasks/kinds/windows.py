@@ -21,16 +21,12 @@ def is_cut_in_windows(options: dict | None) -> bool:
 
 def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
                 ) -> tuple[dict, np.ndarray, np.ndarray]:
-    """Encodes examples whose texts may be long. A text that fits is encoded as by `encode_pairs`.
+    """Encodes N examples whose texts may be long, lists of C sequences, each a text or a pair. A
+    text that fits is encoded as by `encode_pairs`; a sequence with fewer windows than others of its
+    example repeats its last one. `way`: one of `packing.LONG_TEXTS` but "truncate".
 
-    Args:
-        examples: N lists of C sequences, each a text or a pair of texts.
-        way: one of `packing.LONG_TEXTS` but "truncate". A sequence with fewer windows than others
-            of its example repeats its last one.
-
-    Returns:
-        input_ids, input_mask, segment_ids [R, C * S]; the number of records of each example, int
-        [N], all 1 for "head_tail"; and whether an example lost tokens, bool [N].
+    Returns input_ids, input_mask, segment_ids [R, C * S]; the number of records of each example,
+    int [N], all 1 for "head_tail"; and whether an example lost tokens, bool [N].
     """
     layout, rows, counts, is_cut = tokenizer.vocabulary.layout, [], [], []
     for parts in _encoded(examples, tokenizer):
