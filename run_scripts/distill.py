@@ -129,9 +129,8 @@ class DistillFlags:
     augmentation_seed: int = only("augmentation", "random_words", "masked_words")(
         0, "Seed of the augmented copies.")
     pos_tagger: str = only("augmentation", "random_words")(
-        "", "Folder of a part-of-speech model from bert-finetune, which tells "
-        "--augmentation which words can replace a word; without it, any word can replace any "
-        "other.")
+        "", "Folder of a part-of-speech model from bert-finetune, which tells --augmentation which "
+        "words can replace a word; without it, any word can replace any other.")
     train_examples: bool = option(True, "Also learn from the task's training file.", rare=True)
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")

@@ -34,8 +34,7 @@ def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
     places: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         places.setdefault(word, []).append(place)
-    return float(np.mean([mean_cosine(vectors[rows]) for rows in places.values()
-                          if len(rows) > 1]))
+    return float(np.mean([mean_cosine(vectors[rows]) for rows in places.values() if len(rows) > 1]))
 
 
 def intra_sentence_similarity(sentences: Sequence[np.ndarray]) -> float:

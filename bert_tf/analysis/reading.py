@@ -54,8 +54,7 @@ def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ..
                           **{part: activations[part][crops[part]] for part in parts})
 
 
-def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str
-                 ) -> Iterator[Reading]:
+def read_decoder(network, batches: Iterable[dict[str, np.ndarray]], maps: str) -> Iterator[Reading]:
     """Yields the `Reading` of each pair of source and target, with T5's decoder's attention.
 
     Batches have `encoder_input_tokens`, integer [B, S], and `decoder_input_tokens` [B, T], which

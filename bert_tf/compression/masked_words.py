@@ -60,8 +60,7 @@ class WordModel:
         ids, sizes = self.tokenizer.encode_lines(words)
         return words, [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])]
 
-    def candidates(self, pieces: Sequence[Sequence[int]], places: Sequence[int]
-                   ) -> list[list[str]]:
+    def candidates(self, pieces: Sequence[Sequence[int]], places: Sequence[int]) -> list[list[str]]:
         """Returns the most probable words at some places of a text: for each place at most
         `CANDIDATES` tokens that begin a word, by probability.
 

@@ -176,8 +176,7 @@ def text_defaults(typed: Mapping[str, Any], files: Sequence[str]) -> dict[str, A
     batch = typed.get("train_batch_size", TrainSettings.train_batch_size)
     size = sum(file_size(path) * (_PACKED if is_packed(path) else 1) for path in files)
     return {"max_predictions_per_seq": math.ceil(_SHARE * length),
-            "num_train_steps": max(
-                math.ceil(READINGS * size / (_TOKEN_BYTES * length * batch)), 1)}
+            "num_train_steps": max(math.ceil(READINGS * size / (_TOKEN_BYTES * length * batch)), 1)}
 
 
 def _short_warmup(typed, values):

@@ -208,8 +208,7 @@ def keep_labels(records: "data.RecordSet", folder: str) -> None:
         write_json(path, {**(read_json(path) if exists(path) else {}), **labels})
 
 
-def check_labels(model: str, job: PretrainingFlags,
-                 records: "data.RecordSet") -> None:
+def check_labels(model: str, job: PretrainingFlags, records: "data.RecordSet") -> None:
     """Checks that records to evaluate on have the labels that a model has learned, where its folder
     keeps them; `model` is that folder or a file in it."""
     path = os.path.join(model if is_folder(model) else os.path.dirname(model), _LABELS)
