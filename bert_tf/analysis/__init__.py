@@ -7,16 +7,15 @@ Attention maps are [..., from, to], and their rows sum to 1.
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "attribution": ["token_attribution"],
-    "effective_attention": ["effective_attention", "left_null_space", "numerical_rank"],
+    "effective_attention": ["effective_attention"],
     "gradients": ["attention_gradients", "mask_tokens"],
-    "head_comparison": ["cosine", "jensen_shannon", "scale"],
-    "identifiability": ["Identification", "compare_maps", "identify", "summarize_attribution"],
+    "identifiability": ["Identification", "compare_maps", "identify", "summarize_attribution",
+                        "token_attribution"],
     "identification": ["LinearProbe", "MlpProbe", "identified"],
-    "interventions": ["all_heads", "disabled", "looks_at_distances", "sharing", "switch_off"],
+    "interventions": ["disabled", "looks_at_distances", "sharing", "switch_off"],
     "reading": ["Reading", "read", "read_decoder"],
     "significance": ["p_value"],
-    "statistics": ["Statistics", "token_kinds"],
+    "statistics": ["Statistics", "cosine", "jensen_shannon", "scale", "token_kinds"],
     "windows": ["clark_segments", "encode_documents", "pack", "windows"],
     "words": ["word_attention"],
 })

@@ -4,11 +4,13 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.analysis.effective_attention import correlation, effective_maps
 from bert_tf.analysis.identification import MEASURES, LinearProbe, MlpProbe, identified
 from bert_tf.analysis.reading import Reading
 from bert_tf.analysis.statistics import attention_to, token_kinds
+from bert_tf.networks import first_state
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 _BERT = Layout()
@@ -121,12 +123,51 @@ def _share(parts):
     return np.concatenate(list(parts)).mean()
 
 
+def token_attribution(encoder, features: dict[str, np.ndarray], projections: int | None = None,
+                      progress: Callable[[], None] = lambda: None) -> np.ndarray:
+    """Returns each input token's contribution to each hidden token in every layer (section 5):
+    float32 [L, n, n], rows hidden and columns input tokens.
+
+    It is the Frobenius norm of the Jacobian of the hidden vector by the first layer's input, as a
+    share of the sum over all input tokens.
+
+    Args:
+        features: integer [1, n] of one text without padding.
+        projections: number of random vectors that multiply the Jacobian, which estimates its
+            squared norm without bias. None: exact, at the cost of H passes a token.
+        progress: called after each hidden token.
+    """
+    width = encoder.config.hidden_size
+    directions = np.eye(width, dtype="float32")
+    if projections:
+        rng = np.random.default_rng(0)
+        directions = rng.standard_normal((projections, width)).astype("float32")
+    copies = {name: tf.repeat(tf.constant(values), len(directions), 0)
+              for name, values in features.items()}                     # [K, n]
+
+    @tf.function(autograph=False)
+    def squared_norms(position):
+        with tf.GradientTape(persistent=True) as tape:
+            outputs = encoder(copies)
+            inputs = first_state(outputs)
+            sums = [tf.reduce_sum(x[:, position] * directions) for x in outputs["layer_outputs"]]
+        return tf.stack([tf.reduce_sum(tf.square(tape.gradient(total, inputs)), [0, 2])
+                         for total in sums])                            # [L, n]
+
+    rows = []
+    for position in range(features["input_ids"].shape[1]):
+        rows.append(squared_norms(tf.constant(position)).numpy())
+        progress()
+    norms = np.sqrt(np.stack(rows, 1))                                  # [L, n, n]
+    return norms / np.maximum(norms.sum(-1, keepdims=True), 1e-30)
+
+
 def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10,
                           layout: Layout = _BERT) -> dict[str, np.ndarray]:
     """Returns means over tokens without the special ones of each text, such as [CLS] and [SEP].
 
     Args:
-        contributions: [L, n, n] of each text, from `attribution.token_attribution`.
+        contributions: [L, n, n] of each text, from `token_attribution`.
         reach: the longest distance.
         layout: the vocabulary's, of a text alone.
 

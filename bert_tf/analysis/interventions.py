@@ -117,8 +117,3 @@ def _sharing(parts):
 def sharing(network) -> list[list[int]]:
     """Groups the numbers, from 0, of `attentions` that are one."""
     return _sharing(attentions(network).values())
-
-
-def all_heads(encoder, layer: int) -> list[tuple[int, int]]:
-    config = encoder.config
-    return [(layer, head) for head in config.kept_heads(config.layer_weights[layer][0])]

@@ -104,3 +104,34 @@ class Statistics:
     def uniform_entropy(self) -> float:
         """Returns the mean entropy of a head that attends to all tokens alike."""
         return float(self._uniform / self.texts)
+
+
+def jensen_shannon(attention: np.ndarray) -> np.ndarray:
+    """Returns the Jensen-Shannon divergence of each two heads, in nats, summed over a text's rows:
+    [L, N, m, n] -> [L * N, L * N] (head_distances.py, which sums it over texts too). Rows are
+    smoothed to 0.999 a + 0.001 / n."""
+    m, n = attention.shape[-2:]
+    heads = 0.999 * attention.reshape(-1, m, n).astype(np.float64) + 0.001 / n
+    entropies = -(heads * np.log(heads)).sum(-1)                        # [L * N, m]
+    divergences = np.zeros((len(heads),) * 2)
+    for i, head in enumerate(heads):
+        mean = (head + heads[i:]) / 2
+        mixed = -(mean * np.log(mean)).sum(-1) - (entropies[i] + entropies[i:]) / 2
+        divergences[i, i:] = divergences[i:, i] = mixed.sum(-1)
+    return divergences
+
+
+def scale(distances: np.ndarray) -> np.ndarray:
+    """Returns points in the plane, [M, 2], whose distances approximate the given distances, [M, M]:
+    classical multidimensional scaling."""
+    squares = np.asarray(distances, np.float64) ** 2
+    centred = squares - squares.mean(0) - squares.mean(1, keepdims=True) + squares.mean()
+    sizes, directions = np.linalg.eigh(-centred / 2)
+    return directions[:, :-3:-1] * np.sqrt(np.maximum(sizes[:-3:-1], 0))
+
+
+def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns the cosine of each head's flattened maps in two networks (Kovaleva et al.,
+    arXiv:1908.08593): [..., n, n] -> [...]."""
+    a, b = (np.reshape(maps, (*maps.shape[:-2], -1)).astype(np.float64) for maps in (first, second))
+    return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))

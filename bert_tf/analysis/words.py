@@ -7,17 +7,6 @@ import numpy as np
 from bert_tf.tokenization.base import Tokenizer
 
 
-def group(ids: Sequence[int], continues: np.ndarray) -> list[list[int]]:
-    """Returns the positions of each word's sub-words; `continues` is the tokenizer's, bool [V]."""
-    words: list[list[int]] = []
-    for position, goes_on in enumerate(continues[np.asarray(ids)]):
-        if goes_on and words:
-            words[-1].append(position)
-        else:
-            words.append([position])
-    return words
-
-
 def names(ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
     """Returns the tokens without the character that marks a blank."""
     return [token.lstrip(tokenizer.blank) or token if tokenizer.blank else token
@@ -40,20 +29,11 @@ def readable(ids: Sequence[int], tokenizer: Tokenizer) -> str:
     return " ".join((text.replace(tokenizer.blank, "") if tokenizer.blank else text).split())
 
 
-def word_attention(attention: np.ndarray, words: Sequence[Sequence[int]], reading: str = "mean"
-                   ) -> np.ndarray:
-    """Turns maps [..., n, n] between tokens into maps [..., w, w] between words. `words` has the
-    positions of each one's tokens, in order.
-
-    The attention to a word is the sum of the attention to its tokens. The attention from a word is
-    the "mean" over its tokens, as in the paper; its "first" token's, the original code's default;
-    or the "max" of each column, scaled to sum 1."""
+def word_attention(attention: np.ndarray, words: Sequence[Sequence[int]]) -> np.ndarray:
+    """Turns maps [..., n, n] between tokens into maps [..., w, w] between words: the sum of the
+    attention to a word's tokens, the mean of the attention from them. `words` has the positions of
+    each one's tokens, in order."""
     starts = [positions[0] for positions in words]
-    attention = np.add.reduceat(attention, starts, -1)
-    if reading == "first":
-        return attention[..., starts, :]
-    if reading == "max":
-        attention = np.maximum.reduceat(attention, starts, -2)
-        return attention / attention.sum(-1, keepdims=True)
     counts = np.array([len(positions) for positions in words])
+    attention = np.add.reduceat(attention, starts, -1)
     return np.add.reduceat(attention, starts, -2) / counts[:, None]

@@ -128,14 +128,6 @@ def attention_entropy(learner: Learner, batches: Iterable[Mapping[str, np.ndarra
     return [total / tokens for total in totals]
 
 
-def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Scales the scores of all layers together to numbers from 0 to 1, as run_bertology.py does
-    after `normalised`; equal scores to 0."""
-    every = np.concatenate(scores)
-    low, high = every.min(), every.max()
-    return [(layer - low) / ((high - low) or 1.0) for layer in scores]
-
-
 def steps_of(percents: Sequence[float], sizes: Sequence[int], at_least: int = 0) -> list[int]:
     """How many parts are gone after each step, in increasing order, for shares of all parts in per
     cent. `sizes` has the parts of each layer, of which `at_least` stay; the last step leaves no

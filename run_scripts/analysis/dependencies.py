@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf import flags
 from bert_tf.analysis.dependencies import DependencyProbe, Parsed, attachment, offset_heads
-from bert_tf.analysis.links import LinkHeads
+from bert_tf.analysis.tags import LinkHeads
 from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, unpacked_name, write_json

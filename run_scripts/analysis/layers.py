@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf import analysis, flags, metrics
 from bert_tf.analysis import contextuality, tags
-from bert_tf.analysis.links import LinkHeads
+from bert_tf.analysis.tags import LinkHeads
 from bert_tf.analysis.words import word_attention
 from bert_tf.errors import InputError
 from bert_tf.files import check_input, unpacked_name, write_json

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.analysis import dependencies
 from bert_tf.analysis.dependencies import DependencyProbe, Parsed, attachment, offset_heads
-from bert_tf.analysis.links import LinkHeads
+from bert_tf.analysis.tags import LinkHeads
 
 LAYERS, HEADS, WIDTH = 2, 3, 4
 
