@@ -28,8 +28,12 @@ from run_scripts.pretraining.flags import (
     settings_of,
     text_flags,
 )
-from run_scripts.pretraining.network import check_named, make_learner, read_network
-from run_scripts.pretraining.packing import pack
+from run_scripts.pretraining.model import (
+    compare_teacher,
+    find_tokenizer,
+    keep_model_files,
+    read_network,
+)
 from run_scripts.pretraining.records import (
     beside_teacher,
     check_labels,
@@ -38,8 +42,8 @@ from run_scripts.pretraining.records import (
     keep_labels,
     open_eval_records,
     open_records,
+    pack,
 )
-from run_scripts.pretraining.tokenizer import compare_teacher, find_tokenizer, keep_model_files
 
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
@@ -85,7 +89,6 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
         job = adapting.complete(job, settings)
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
-    check_named(job)
     config = read_network(job)
     if job.max_seq_length > config.max_position_embeddings:
         raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than "
@@ -95,7 +98,10 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
     eval_records = open_eval_records(job, records, config, recipe) if job.do_eval else None
     if not job.do_train:
         check_labels(job.init_checkpoint or settings.output_dir, job, eval_records)
-    _check_batches(job, settings, records, eval_records)
+    of_eval = "eval_input_file" if job.eval_input_file else "input_file"
+    for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
+        if getattr(each, "rows", 0) and getattr(job, f"do_{which}"):
+            each.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
     stack = stack or StackSettings()
     own = next(iter(further), None)
     records = schedule(job, settings, stack, records)
@@ -124,17 +130,10 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
                 print(f"--stop_at_step={settings.stop_at_step} is before {stage.name}", flush=True)
                 break
             trainer = pretrain(
-                job, stack, stage, lambda dtype, config=stage.config: make_learner(
-                    config, recipe, terms, dtype, own),
+                job, stack, stage, lambda dtype, config=stage.config: recipes.load(
+                    recipe.learner).of_terms(config, terms, dtype, own),
                 strategy, records, eval_records, begin if training.is_chief(strategy) else None)
         return trainer
-
-
-def _check_batches(job, settings, records, eval_records):
-    of_eval = "eval_input_file" if job.eval_input_file else "input_file"
-    for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
-        if getattr(each, "rows", 0) and getattr(job, f"do_{which}"):
-            each.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
 
 
 def _keep(job, settings, tokenizer, config, records):
@@ -166,8 +165,16 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     trainer = training.make_trainer(strategy, settings, make)
     records = pack(job, settings, trainer, records)
     evaluate = training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None
+    # What neither the learner nor the records describe.
+    noticed = {"first_weights": job.first_weights,
+               "pack": isinstance(records, data.PackedRecords)}     # it draws other dropout
+    if stack.stack_layers:
+        noticed |= {"stack_new_layers": stack.stack_new_layers,
+                    "stack_optimizer": stack.stack_optimizer}
+    if "is_masked" in records.format.names:
+        noticed["perm_size"] = job.setting("perm_size", 0)
     run = training.Run(
-        trainer, settings, records, evaluate, more=_noticed(job, stack, records),
+        trainer, settings, records, evaluate, more=noticed,
         evaluated_on=training.evaluated_on(job.input_file, job.eval_input_file or job.input_file))
     run.init_checkpoint = job.init_checkpoint
     if not run.resume():
@@ -198,16 +205,6 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
         base = job.init_checkpoint if run.init_checkpoint is None else run.init_checkpoint or None
         write_card(settings.output_dir, base)
     return trainer
-
-
-def _noticed(job, stack, records):
-    """The settings, by flag, that neither the learner nor the records describe."""
-    noticed = {name: getattr(stack, name) for name in ("stack_new_layers", "stack_optimizer")
-               if stack.stack_layers}
-    noticed["first_weights"] = job.first_weights
-    noticed["pack"] = isinstance(records, data.PackedRecords)     # draws other dropout
-    is_ordered = "is_masked" in records.format.names
-    return {**noticed, "perm_size": job.setting("perm_size", 0)} if is_ordered else noticed
 
 
 def run() -> None:

@@ -1,4 +1,5 @@
-"""The records of pre-training, found to agree with the recipe, its terms and the network."""
+"""The records of pre-training, found to agree with the recipe, its terms and the network; and
+whether they share rows (--pack)."""
 
 import os
 from collections.abc import Sequence
@@ -11,12 +12,15 @@ from bert_tf.errors import InputError, choose_from
 from bert_tf.files import exists, is_folder, read_json, write_json
 from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.learners.teacher_settings import TeacherSettings
+from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 
 # Flags of `create_pretraining_data` for features that only some networks read.
 _MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
               "encoder_input_tokens": "--feature_converter=encoder_decoder",
               "decoder_causal_attention": "--feature_converter=prefix_lm"}
+# Sharing rows has a price, which larger shares of the rows than this don't pay back.
+_WORTHWHILE = 0.93
 # In the folder of a run: the labels by task.
 _LABELS = "labels.json"
 # The name of each objective, by its class.
@@ -32,37 +36,35 @@ def name_of(term):
 def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
                  records: "data.RecordSet | None" = None,
                  config: Sizes | None = None) -> tuple[recipes.Term, ...]:
-    """Returns the terms of a recipe that --terms names, or all.
+    """Returns the terms of a recipe that --terms names, or all; without terms for other networks
+    than `config`'s, and without optional ones that the `records`, if given, have no features of."""
+    def fits(term):
+        return config is None or getattr(objectives, term.objective).fits(config)
 
-    Terms for other networks than `config`'s are left out, and optional ones without features in the
-    `records`, if these are given.
-    """
     terms = {name_of(term): term for term in recipe.terms}
     for name in names:
         if name not in terms:
             raise InputError(f"--terms: recipe {recipe.name} has no {name}; "
                              + choose_from(name, terms))
-        if not _fits(terms[name], config):
+        if not fits(terms[name]):
             raise InputError(f"--terms: {name} reads an output that the network of this "
                              f"configuration does not have; leave {name} out.")
     if not names:
         names = [name for name, term in terms.items() if not (
             term.by_name or term.optional and records and _missing(term, records))]
-    chosen = tuple(term for name, term in terms.items() if name in names and _fits(term, config))
+    chosen = tuple(term for name, term in terms.items() if name in names and fits(term))
     if records and records.tasks:
         chosen = tuple(term for term in chosen if term.task in records.tasks)
-    if records:
-        chosen = tuple(_settled(term, records) if term.of_records else term for term in chosen)
-    return chosen
-
-
-def _settled(term, records):
-    made = recipes.of_manifest(getattr(records, "sets", {}).get(term.task, records).manifest)
-    return term.for_records(masking.find(made.corruption), made.segments)
-
-
-def _fits(term, config):
-    return config is None or getattr(objectives, term.objective).fits(config)
+    if not records:
+        return chosen
+    settled = []
+    for term in chosen:
+        if term.of_records:
+            of_task = getattr(records, "sets", {}).get(term.task, records)
+            made = recipes.of_manifest(of_task.manifest)
+            term = term.for_records(masking.find(made.corruption), made.segments)
+        settled.append(term)
+    return tuple(settled)
 
 
 def _missing(term, records):
@@ -131,7 +133,14 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     """Opens the records of a flag, and checks that they agree with the other flags and the
     configuration. Returns them and the recipe: `recipe`, else the flags' or the records'."""
     records = data.open_records(patterns, flag)
-    _check_kind(records, flag)
+    path = records.paths[0]
+    if records.manifest and "max_predictions_per_seq" not in records.manifest["options"]:
+        raise InputError(f"--{flag}: {path} holds examples of a task, not pre-training records; "
+                         "name records of bert-create-pretraining-data.")
+    if not records.manifest and "next_token_ids" in records.format.names:
+        raise InputError(f"the records of --{flag} are in order, but no manifest beside {path} "
+                         "states their batches; put the manifest there, or make the records "
+                         "again.")
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
@@ -141,42 +150,28 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
                          "them.")
     if "MaskedLM" in learned and job.setting("perm_size"):
         raise InputError("--perm_size is for permutation_lm; leave it out with --terms=masked_lm.")
-    records = _completed(job, recipe, learned, records, flag)
+    # What is drawn while training, as the objectives to be learned need it.
+    if {"MaskedLM", "WordOrderLM"} & learned and not records.format.is_masked:
+        records = data.draw_masks(records, flag, job.max_predictions_per_seq)
+    elif "is_masked" in records.format.names:
+        records = data.draw_orders(records, flag, job.setting("perm_size", 0),
+                                   job.max_predictions_per_seq)
+    elif not masking.find(recipe.corruption).hides:
+        records = data.show_tokens(records)
     check_features(terms, records, flag)
     reads = {*config.further_features, *getattr(config, "record_features", ())}
     for name in reads - records.format.names:
         raise InputError(f"the records of --{flag} hold no {name}, which the network of "
-                         f"--bert_config_file reads ({records.paths[0]}); make them again with "
+                         f"--bert_config_file reads ({path}); make them again with "
                          f"{_MADE_WITH.get(name, 'words of as many characters')}.")
     if "encoder_input_tokens" in records.format.names and not getattr(config, "has_encoder", True):
         raise InputError(f"the records of --{flag} hold inputs for an encoder, but the network of "
-                         f"--bert_config_file has no encoder ({records.paths[0]}); make them again "
-                         "with --feature_converter=prefix_lm, or --objective=lm.")
+                         f"--bert_config_file has no encoder ({path}); make them again with "
+                         "--feature_converter=prefix_lm, or --objective=lm.")
     num_labels = next((term.options.get("num_labels", 2) for term in terms
                        if term.objective == "SentencePrediction"), 2)
     return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
                          num_labels), recipe
-
-
-def _check_kind(records, flag):
-    path = records.paths[0]
-    if records.manifest and "max_predictions_per_seq" not in records.manifest["options"]:
-        raise InputError(f"--{flag}: {path} holds examples of a task, not pre-training records; "
-                         "name records of bert-create-pretraining-data.")
-    if not records.manifest and "next_token_ids" in records.format.names:
-        raise InputError(f"the records of --{flag} are in order, but no manifest beside {path} "
-                         "states their batches; put the manifest there, or make the records "
-                         "again.")
-
-
-def _completed(job, recipe, learned, records, flag):
-    """The records with what is drawn while training, as the objectives to be learned need it."""
-    if {"MaskedLM", "WordOrderLM"} & learned and not records.format.is_masked:
-        return data.draw_masks(records, flag, job.max_predictions_per_seq)
-    if "is_masked" in records.format.names:
-        return data.draw_orders(records, flag, job.setting("perm_size", 0),
-                                job.max_predictions_per_seq)
-    return records if masking.find(recipe.corruption).hides else data.show_tokens(records)
 
 
 def open_eval_records(job: PretrainingFlags, records: "data.RecordSet", config: Sizes,
@@ -271,3 +266,39 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
             f"{name} {'/'.join(map(str, row))}"
             for name, row in zip(records.schedule.names, records.schedule.table))
     return line
+
+
+def pack(job: PretrainingFlags, settings: TrainSettings, trainer: "training.Trainer", records):
+    """Returns the records, packed where --pack asks for it, or where it is not given and pays;
+    InputError if --pack is given, and these records or this network don't allow it."""
+    obstacle = _obstacle(trainer.learner, records)
+    if obstacle and job.pack:
+        raise InputError(f"--pack: {obstacle}; leave it out.")
+    packs = job.pack
+    if packs is None:
+        packs = training.resume.newest_run(settings.output_dir).get("pack")
+        # A TPU would compile the step for several numbers of rows; whether that pays is not known.
+        if packs is None and training.needs_static_shapes(trainer.strategy):
+            packs = False
+    if obstacle or packs is False or not job.do_train:
+        return records
+    parts = trainer.strategy.num_replicas_in_sync * settings.gradient_accumulation_steps
+    packed = data.PackedRecords.of(records, parts)
+    with training.named_errors(records):
+        share = packed.share(settings.train_batch_size)
+    if packs is None and share > _WORTHWHILE:
+        return records
+    print(f"records share rows, so only {share:.0%} of the rows are computed (--pack=false gives "
+          "each record its own row)", flush=True)
+    return packed
+
+
+def _obstacle(learner, records):
+    """Why records can't share rows; empty if they can."""
+    if not learner.packs:
+        return "this network or its objectives read each record in a row of its own"
+    if type(records) is not data.RecordSet or records.rows:
+        return "these records are read in an order of their own"
+    if "sequence_ids" in records.format.names:
+        return "these records are rows of several sequences already"
+    return ""

@@ -20,7 +20,7 @@ from run_scripts import run_pretraining
 from run_scripts.analysis import pretraining
 from run_scripts.finetuning import carry_out
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
-from run_scripts.pretraining.tokenizer import find_tokenizer
+from run_scripts.pretraining.model import find_tokenizer
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")

@@ -10,7 +10,7 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.errors import InputError
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
-from run_scripts.pretraining import packing
+from run_scripts.pretraining import records
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -66,7 +66,7 @@ def test_a_new_run_packs_records_where_it_pays(train, capsys, monkeypatch):
     once = {"stop_at_step": 1}
     assert not train("refused", pack=False, **once)[1]["run"]["pack"]
     assert not train("long records", "long", **once)[1]["run"]["pack"]
-    monkeypatch.setattr(packing.training, "needs_static_shapes", lambda strategy: True)
+    monkeypatch.setattr(records.training, "needs_static_shapes", lambda strategy: True)
     assert not train("as on a TPU", **once)[1]["run"]["pack"]
     for name in values:
         assert np.isfinite(values[name]).all()
