@@ -234,6 +234,9 @@ def _check_units(recipe, job):
     if units == "tags" and job.input_format != "columns":
         raise InputError("--masking_units=tags needs words with tags: give "
                          "--input_format=columns and such a file, or --masking_units=phrases.")
+    if job.tag_column != defaults_of(type(job))["tag_column"] and not needs_tags(recipe):
+        raise InputError("--tag_column is for --masking_units=tags, and for entities of "
+                         "--schemes=ner_span; leave it out, or give --masking_units=tags.")
     if (units == "phrases" and not job.phrase_file) or (
             job.phrase_file and units != "phrases" and not of_entities):
         raise InputError("--masking_units=phrases and --phrase_file belong together: give "

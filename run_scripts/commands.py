@@ -58,13 +58,14 @@ SEVERAL = ("bert-analyze", "bert-benchmark")
 VARIANTS = {
     "bert-build-vocab": {"--init_vocab_file": "data_prep.extend_vocab"},
     "bert-create-pretraining-data": {"--train_filelist": "data_prep.import_ernie_data"},
-    "bert-finetune": dict.fromkeys((
+    "bert-finetune": {**dict.fromkeys((
         "--task_kind=tagging", "--task_kind=multiple_choice", "--task_kind=span",
-        "--task_kind=text_to_text", "--tasks", "--suite", "--records_only"),
-        "run_scripts.finetune"),
+        "--task_kind=text_to_text", "--tasks", "--suite"), "run_scripts.finetune"),
+        "--records_only": "data_prep.create_finetuning_data"},
     "bert-distill": {"--recipe=theseus": "run_scripts.run_theseus"},
     "bert-quantise-model": {"--measure_sensitivity": "run_scripts.measure_sensitivity"},
 }
+_SWITCHES = ("records_only", "measure_sensitivity")     # of these, "false" leaves the program
 
 
 def programs(command: str) -> dict[str, str]:
@@ -179,12 +180,16 @@ def run() -> None:
         sys.path.insert(0, str(_ROOT))      # for benchmarks and papers, which are not installed
         module = _find_program(command)
     elif command in VARIANTS:
-        typed = {}
+        arguments, typed = sys.argv[1:], {}
         with contextlib.suppress(InputError):   # the program reports it
-            typed = parsing.given_flags(parsing.expand_flagfiles(sys.argv[1:]))
+            arguments = parsing.expand_flagfiles(arguments)
+            typed = parsing.given_flags(arguments)
         for flag, variant in VARIANTS[command].items():
             flag, _, value = flag.removeprefix("--").partition("=")
-            if flag in typed and value in ("", typed[flag]):
+            if flag in _SWITCHES and typed.get(flag, "").lower() in ("false", "f", "0"):
+                sys.argv[1:] = [argument for argument in arguments
+                                if argument.lstrip("-") != f"{flag}={typed[flag]}"]
+            elif flag in typed and value in ("", typed[flag]):
                 module = variant
     start(module)
 
@@ -200,10 +205,14 @@ class _HiddenFromKeras(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"{fullname} is hidden from Keras", name=fullname)
 
 
+_HIDDEN = _HiddenFromKeras()
+
+
 def start(module: str) -> None:
     """Runs a program: `run` of its module, or else `main` with the dataclasses of flags that its
     parameters are annotated with."""
-    sys.meta_path.insert(0, _HiddenFromKeras())
+    if _HIDDEN not in sys.meta_path:
+        sys.meta_path.insert(0, _HIDDEN)
     program = importlib.import_module(module)
     if hasattr(program, "run"):
         program.run()

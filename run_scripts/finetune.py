@@ -41,7 +41,6 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags.parsing import expand_flagfiles, given_flags
-from data_prep import create_finetuning_data
 from run_scripts.finetuning import carry_out
 
 
@@ -61,11 +60,7 @@ def main(*groups: Any) -> None:
 
 def run() -> None:
     try:
-        given = given_flags(expand_flagfiles(sys.argv[1:]))
-        if "records_only" in given:
-            create_finetuning_data.run()
-            return
-        job = jobs.JOBS[jobs.job_of(given)]
+        job = jobs.JOBS[jobs.job_of(given_flags(expand_flagfiles(sys.argv[1:])))]
     except InputError as error:
         sys.exit(f"error: {error}")
     flags.run(main, *job.classes, defaults=job.defaults)

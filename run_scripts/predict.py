@@ -120,6 +120,10 @@ def main(job: PredictFlags) -> None:
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
         folder = task_heads.task_folder(folder, job.task)
+    elif not checkpoints.weights_at(folder):        # said before TensorFlow is loaded
+        raise InputError(f"--init_checkpoint: there is no model in {folder}; name the --output_dir "
+                         "of a fine-tuning run, or a folder of Hugging Face with the head of a "
+                         "task.")
     omissions, predictor = Omissions(job.skip_malformed_lines), None
     saved = SavedTask.read(folder)
     if saved is None:       # the files of another library tell less

@@ -73,6 +73,9 @@ class PruneFlags:
     def __post_init__(self):
         self.orders = self.orders or _defaults(vars(self))[1]["orders"]
         flags.check(self)
+        if self.prune_heads and self.at_least_x_heads_per_layer:
+            raise InputError("--at_least_x_heads_per_layer is for --orders; --prune_heads switches "
+                             "off the heads that it names, so leave one of the two flags out.")
         known = ("oracle",) if self.parts == "layers" else ORDERS
         for order in self.orders:
             if order not in known:

@@ -104,6 +104,7 @@ def test_what_units_cannot_be_had_from_is_refused(folder):
     for changes, problem in (
             ({"masking_units": "tags", "input_format": "lines"}, "needs words with tags"),
             ({"masking_units": "phrases"}, "--phrase_file belong together"),
+            ({"tag_column": 1}, "--tag_column is for --masking_units=tags"),
             ({"masking_units": "tags", "tag_column": 5}, "tagged.txt, line 3: there is no tag"),
             ({"recipe": "ernie2"}, "--task=: with recipe ernie2, each set of records is"),
             ({"segments": "sentence_distance"}, "is a task of recipe ernie2")):

@@ -69,7 +69,9 @@ def test_programs_have_a_line_each(command):
     ("bert-build-vocab --flagfile={folder}/flags.txt", "data_prep.extend_vocab"),
     ("bert-build-vocab --flagfile={folder}/absent.txt", "data_prep.build_vocab"),
     ("bert-finetune --records_only --task=mrpc", "data_prep.create_finetuning_data"),
+    ("bert-finetune --records_only=false --task=mrpc", "run_scripts.finetune"),
     ("bert-quantise-model --measure_sensitivity --task=mrpc", "run_scripts.measure_sensitivity"),
+    ("bert-quantise-model --measure_sensitivity=False", "run_scripts.quantise_model"),
     ("bert-distill --recipe=theseus --predecessor=a", "run_scripts.run_theseus"),
     ("bert-distill --recipe theseus", "run_scripts.run_theseus"),
     ("bert-distill --recipe=pkd --teacher=a", "run_scripts.distill"),
@@ -83,7 +85,7 @@ def test_flags_choose_the_program(arguments, module, monkeypatch, tmp_path):
     monkeypatch.setattr(flags, "run", lambda main, *_, **__: found.append(main.__module__))
     monkeypatch.setattr(sys, "argv", arguments.format(folder=tmp_path).split())
     commands.run()
-    assert found == [module]
+    assert found == [module] and not [word for word in sys.argv if word.lower().endswith("=false")]
 
 
 @pytest.mark.parametrize("arguments, job", [

@@ -283,6 +283,7 @@ def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
 
 @pytest.mark.parametrize("flags, part", [
     ({"init_checkpoint": "absent"}, "there is no absent; name the folder of a checkpoint"),
+    ({"init_checkpoint": "/"}, "--init_checkpoint: there is no model in /"),
     ({"input_file": "absent.csv"}, "--input_file: there is no file absent.csv"),
     ({"input_format": "lines", "text_a_column": "a"},
      "--text_a_column is for tables, and .*in.csv"),

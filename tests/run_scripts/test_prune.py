@@ -331,6 +331,8 @@ def test_flags_that_make_no_sense():
                             ({"orders": ["importance"], "parts": "layers"}, "choose from oracle"),
                             ({"prune_percent": ["120"]}, "0 to 100"),
                             ({"prune_heads": ["1:1"], "orders": ["oracle"]}, "no --orders with"),
+                            ({"prune_heads": ["1:1"], "at_least_x_heads_per_layer": 1},
+                             "--at_least_x_heads_per_layer is for --orders"),
                             ({"prune_heads": ["1:1"], "importance": "code"}, "no --importance")):
         with pytest.raises(InputError, match=message):
             flags("model", "out", **change)
