@@ -35,12 +35,11 @@ from bert_tf.training.settings import TrainSettings
 from data_prep import build_vocab, create_pretraining_data, extract_text
 from run_scripts import quickstart_answers, run_pretraining
 from run_scripts.analysis import pretraining
-from run_scripts.library_task import LIBRARIES
 from run_scripts.quickstart_report import draw_attention, write_report
 
 # The text comes from these packages only. On text of all installed packages a model does not learn
 # next sentences in so few steps, so that its [CLS] does not help fine-tuning.
-_PACKAGES = [*LIBRARIES, "keras", "numpy", "sklearn"]
+_PACKAGES = [*quickstart_answers.LIBRARIES, "keras", "numpy", "sklearn"]
 _VOCAB_SIZE = 8000
 _LENGTH, _PREDICTIONS = 128, 20
 
@@ -81,30 +80,6 @@ def _check_same_text(job, folder):
         write_json(path, started)
 
 
-def _make_text(job, text, held_out):
-    if exists(text) and exists(held_out):
-        print(f"{text} and {held_out} are there already")
-        return
-    extract_text.main(extract_text.ExtractTextFlags(
-        output_file=text, input_file=job.input_file, eval_file=held_out,
-        packages=[] if job.input_file else _PACKAGES))
-
-
-def _make_vocabulary(job, text, vocab):
-    if exists(vocab):
-        print(f"{vocab} is there already")
-        return
-    build_vocab.main(build_vocab.BuildVocabFlags(input_file=[text], output_file=vocab,
-                                     vocab_size=_VOCAB_SIZE, do_lower_case=job.do_lower_case))
-
-
-def _make_records(job, text, records, vocab, dupe_factor):
-    create_pretraining_data.main(create_pretraining_data.PretrainingDataFlags(
-        input_file=[text], output_file=[records], vocab_file=vocab, max_seq_length=_LENGTH,
-        max_predictions_per_seq=_PREDICTIONS, dupe_factor=dupe_factor,
-        random_seed=job.random_seed))
-
-
 def loop_steps(steps: int) -> int:
     """Returns the steps between two points of the curves, of which there are 40 to 80. They divide
     `steps` if any such number does, so each point is a mean over equally many steps."""
@@ -112,19 +87,44 @@ def loop_steps(steps: int) -> int:
     return next((loop for loop in range(most, steps // 80, -1) if steps % loop == 0), most)
 
 
-def _train(job, folder, train_records, eval_records, vocab):
-    config_file = os.path.join(folder, "bert_config.json")
-    vocab_size = open_tokenizer(vocab).vocabulary.size
+def _prepare(job, path):
+    """Makes the text, the vocabulary and the records."""
+    text, held_out, vocab = map(path, ("train.txt", "held_out.txt", "vocab.txt"))
+    _say(1, "text: one sentence per line, a blank line between documents")
+    if exists(text) and exists(held_out):
+        print(f"{text} and {held_out} are there already")
+    else:
+        extract_text.main(extract_text.ExtractTextFlags(
+            output_file=text, input_file=job.input_file, eval_file=held_out,
+            packages=[] if job.input_file else _PACKAGES))
+    _say(2, f"vocabulary: up to {_VOCAB_SIZE:,} WordPieces learned from the text")
+    if exists(vocab):
+        print(f"{vocab} is there already")
+    else:
+        build_vocab.main(build_vocab.BuildVocabFlags(
+            input_file=[text], output_file=vocab, vocab_size=_VOCAB_SIZE,
+            do_lower_case=job.do_lower_case))
+    _say(3, "records: pairs of sentences with masked words")
+    for name, dupe_factor in (("train", 5), ("held_out", 1)):
+        create_pretraining_data.main(create_pretraining_data.PretrainingDataFlags(
+            input_file=[path(f"{name}.txt")], output_file=[path(f"{name}.tfrecord")],
+            vocab_file=vocab, max_seq_length=_LENGTH, max_predictions_per_seq=_PREDICTIONS,
+            dupe_factor=dupe_factor, random_seed=job.random_seed))
+
+
+def _train(job, path):
+    config_file = path("bert_config.json")
+    vocab_size = open_tokenizer(path("vocab.txt")).vocabulary.size
     # A model that reads its text less than once needs no dropout.
     EncoderConfig.preset("tiny", vocab_size=vocab_size, hidden_dropout_prob=0.0,
                          attention_probs_dropout_prob=0.0).to_json_file(config_file)
     loop, tenth = loop_steps(job.num_train_steps), max(1, job.num_train_steps // 10)
     run = run_pretraining.PretrainingFlags(
-        bert_config_file=config_file, input_file=[train_records], eval_input_file=[eval_records],
-        do_train=True, do_eval=True, max_seq_length=_LENGTH,
-        max_predictions_per_seq=_PREDICTIONS, first_weights="neighbours")
+        bert_config_file=config_file, input_file=[path("train.tfrecord")],
+        eval_input_file=[path("held_out.tfrecord")], do_train=True, do_eval=True,
+        max_seq_length=_LENGTH, max_predictions_per_seq=_PREDICTIONS, first_weights="neighbours")
     settings = TrainSettings(
-        output_dir=os.path.join(folder, "model"), optimizer="muon", learning_rate=5e-3,
+        output_dir=path("model"), optimizer="muon", learning_rate=5e-3,
         num_train_steps=job.num_train_steps, num_warmup_steps=job.num_train_steps // 10,
         save_checkpoints_steps=loop * max(1, job.num_train_steps // 4 // loop), eval_batch_size=32,
         iterations_per_loop=loop, max_eval_steps=0, eval_steps=loop * max(1, tenth // loop),
@@ -147,24 +147,21 @@ def main(job: QuickstartFlags) -> None:
     def path(*parts):
         return os.path.join(folder, *parts)
 
-    _say(1, "text: one sentence per line, a blank line between documents")
-    _make_text(job, path("train.txt"), path("held_out.txt"))
-    _say(2, f"vocabulary: up to {_VOCAB_SIZE:,} WordPieces learned from the text")
-    _make_vocabulary(job, path("train.txt"), path("vocab.txt"))
-    _say(3, "records: pairs of sentences with masked words")
-    _make_records(job, path("train.txt"), path("train.tfrecord"), path("vocab.txt"), 5)
-    _make_records(job, path("held_out.txt"), path("held_out.tfrecord"), path("vocab.txt"), 1)
+    _prepare(job, path)
     _say(4, f"pre-training BERT-Tiny for {job.num_train_steps:,} steps (2 layers, width 128)")
-    _train(job, folder, path("train.tfrecord"), path("held_out.tfrecord"), path("vocab.txt"))
-
+    _train(job, path)
     _say(5, "what it learned")
     learned = pretraining.show(
         path("model"), path("vocab.txt"), path("train.tfrecord"), path("held_out.tfrecord"),
         path("held_out.txt"), path("curves.png"), seed=job.random_seed)
     answers = _fine_tune(job, path)
     commands = _next_commands(job, path)
-    draw_attention(path("attention.html"), path("model"), path("vocab.txt"),
-                   _sentence(path("held_out.txt"), learned))
+    if learned.guesses:
+        sentence = learned.guesses[0].sentence.replace(MASK, learned.guesses[0].word)
+    else:
+        with open_file(path("held_out.txt")) as file:
+            sentence = next(filter(None, map(str.strip, file)))
+    draw_attention(path("attention.html"), path("model"), path("vocab.txt"), sentence)
     took = duration(time.monotonic() - start)
     write_report(path("report.html"), "A BERT of your own",
                  f"BERT-Tiny, pre-trained for {job.num_train_steps:,} steps on "
@@ -196,14 +193,6 @@ def _fine_tune(job, path):
         path(f"library-{job.num_train_steps}"), path("vocab.txt"),
         {"pre-trained": {"init_checkpoint": path("model", "model.keras")},
          "random weights": {"bert_config_file": path("bert_config.json")}}, path("held_out.txt"))
-
-
-def _sentence(held_out, learned):
-    if learned.guesses:
-        one = learned.guesses[0]
-        return one.sentence.replace(MASK, one.word)
-    with open_file(held_out) as file:
-        return next(filter(None, map(str.strip, file)))
 
 
 def _next_commands(job, path):

@@ -6,12 +6,7 @@ import random
 import pytest
 
 from bert_tf.errors import InputError
-from run_scripts import (
-    library_task,
-    quickstart,
-    quickstart_answers,
-    quickstart_report,
-)
+from run_scripts import quickstart, quickstart_answers, quickstart_report
 from run_scripts.analysis import pretraining
 from run_scripts.analysis.pretraining import Guess, Learned
 from run_scripts.quickstart_answers import Answer, Answers
@@ -43,9 +38,9 @@ class Page(html.parser.HTMLParser):
 def fixture_held_out(tmp_path, monkeypatch):
     """A held-out text of two of each library's documents, of five and 30 sentences, of 20."""
     texts = {library: [[f"{library} {number} {line}" for line in range(30 if number % 2 else 5)]
-                       for number in range(20)] for library in library_task.LIBRARIES}
+                       for number in range(20)] for library in quickstart_answers.LIBRARIES}
     texts["scipy"][3] = texts["scipy"][3][:25]
-    monkeypatch.setattr(library_task, "documents", lambda library: iter(texts[library]))
+    monkeypatch.setattr(quickstart_answers, "documents", lambda library: iter(texts[library]))
     path = tmp_path / "held_out.txt"
     path.write_text("\n\n".join("\n".join(one) for documents in texts.values()
                                 for one in documents[2:4]) + "\n")
@@ -54,7 +49,7 @@ def fixture_held_out(tmp_path, monkeypatch):
 
 def test_training_and_held_out_sentences_are_of_different_documents(held_out):
     train, test = quickstart_answers.gather(held_out)
-    for library in library_task.LIBRARIES:
+    for library in quickstart_answers.LIBRARIES:
         assert {text.split()[1] for text in test[library]} <= {"2", "3"}
         assert {text.split()[1] for text in train[library]} == {
             str(number) for number in range(20)} - {"2", "3"}
@@ -66,14 +61,14 @@ def test_training_and_held_out_sentences_are_of_different_documents(held_out):
 def test_both_networks_learn_from_the_same_sentences(held_out, tmp_path, monkeypatch, capsys):
     seen = []
 
-    def fine_tune(data, output, vocab, seed, rate, steps, **model):
+    def fine_tune(data, output, vocab, seed, **model):
         print("a report")
         seen.append((seed, (tmp_path / "out" / f"data-{seed}" / "train.jsonl").read_text(), model))
         return 0.5 + seed / 100 if "init_checkpoint" in model else 0.25
 
-    monkeypatch.setattr(library_task, "fine_tune", fine_tune)
-    monkeypatch.setattr(quickstart_answers, "ask", lambda model, examples: [
-        Answer(one["sentence"], one["library"], "scipy", 0.9) for one in examples[::40]])
+    monkeypatch.setattr(quickstart_answers, "fine_tune", fine_tune)
+    monkeypatch.setattr(quickstart_answers, "ask", lambda model, sentences: [
+        Answer(texts[0], library, "scipy", 0.9) for library, texts in sentences.items()])
     folder = str(tmp_path / "out")
     found = quickstart_answers.compare(folder, "vocab.txt", {
         "pre-trained": {"init_checkpoint": "m"}, "random weights": {"bert_config_file": "c"}},
@@ -90,7 +85,7 @@ def test_both_networks_learn_from_the_same_sentences(held_out, tmp_path, monkeyp
 
 
 def test_a_text_with_few_sentences_of_a_library_has_no_such_part(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(library_task, "documents", lambda library: iter(
+    monkeypatch.setattr(quickstart_answers, "documents", lambda library: iter(
         [["one", "two"], ["three"]]))
     (tmp_path / "held_out.txt").write_text("one\ntwo\n")
     assert quickstart_answers.compare(str(tmp_path), "", {}, str(tmp_path / "held_out.txt")) is None
