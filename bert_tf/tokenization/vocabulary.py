@@ -258,6 +258,12 @@ def _shows(vocabulary, change, concerns):
         (words, _FEW_WORDS * vocabulary.size), (letters, _FEW_LETTERS * len(letters))))
 
 
+def has_rows(vocab_size: int, tokens: int) -> bool:
+    """Returns whether a table of `vocab_size` rows is of a vocabulary of so many tokens."""
+    most = _OF_LARGEST if vocab_size > _LARGEST else _MOST_PADDING_ROWS
+    return 0 <= vocab_size - tokens <= most
+
+
 def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:
     """Refuses a vocabulary that a model was not trained with: the model must have a row for every
     token and at most 127 more, as tables padded to a multiple of 128 have, or 999 more in a table
@@ -266,8 +272,7 @@ def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocab
     Args:
         source: names the vocabulary in the error, such as "--vocab_file=vocab.txt".
     """
-    most = _OF_LARGEST if vocab_size > _LARGEST else _MOST_PADDING_ROWS
-    if not vocab_size - most <= vocabulary.size <= vocab_size:
+    if not has_rows(vocab_size, vocabulary.size):
         raise InputError(f"{source} has {vocabulary.size:,} tokens, but the model has "
                          f"{vocab_size:,}; give the vocabulary that the model was trained with, or "
                          f"for a new model a configuration with vocab_size {vocabulary.size}.")

@@ -325,6 +325,10 @@ def test_refused_when_flags_disagree(tmp_path):
     assert open_records(path).check("f", LENGTH, PREDICTIONS, VOCAB + 127)      # a padded table
     refusal(lambda: open_records(path).check("f", LENGTH, PREDICTIONS, VOCAB + 128),
             f"vocab_size is {VOCAB + 128}", f"with {VOCAB} tokens")
+    write_manifest(tmp_path, "a", [path], [4], 250_102)
+    assert open_records(path).check("f", LENGTH, PREDICTIONS, 251_000)      # mDeBERTa's table
+    refusal(lambda: open_records(path).check("f", LENGTH, PREDICTIONS, 251_102),
+            "vocab_size is 251102", "with 250102 tokens")
 
 
 @pytest.mark.parametrize("changes, part", [

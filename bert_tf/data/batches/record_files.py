@@ -15,9 +15,8 @@ from bert_tf.data.segments.pairing import find_pairing
 from bert_tf.errors import InputError
 from bert_tf.files import file_size, is_gzip
 from bert_tf.options import check_shape
+from bert_tf.tokenization.vocabulary import has_rows
 
-# Tables of embeddings are padded to a multiple of this at most (see `vocabulary.check_fits`).
-_TABLE_ROWS = 128
 _SAMPLE = 16    # records of each file that are looked at before training starts
 
 
@@ -135,8 +134,7 @@ class RecordFiles:
             if self.format.sizes.get(name, value) != value:
                 raise InputError(f"--{name} is {value}, but the records of --{flag} were made "
                                  f"with {self.format.sizes[name]}: {self.paths[0]}.")
-        made = self.format.vocab_size or vocab_size
-        if not 0 <= vocab_size - made < _TABLE_ROWS:
+        if not has_rows(vocab_size, self.format.vocab_size or vocab_size):
             raise InputError(
                 f"vocab_size is {vocab_size} in --bert_config_file, but the records of --{flag} "
                 f"were made with {self.format.vocab_size} tokens; change vocab_size.")
