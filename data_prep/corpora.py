@@ -10,8 +10,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.data.records.jobs import run_stream
-from bert_tf.data.records.notes import FinishedPieces
-from bert_tf.errors import InputError
+from bert_tf.data.records.notes import FinishedPieces, check_own
 from bert_tf.tokenization.blocks import slices
 from data_prep import sentences
 from data_prep.containers import Piece, checksum, container_of, is_plain, version_of
@@ -91,21 +90,13 @@ class Corpus:
         self._results: list[dict[str, Any]] = []
 
         def begin(earlier):
-            self._check_own()
+            check_own(self._maker.folder, _FILE, "its finished parts")
             files.remove_folder(self._maker.folder)
 
         fingerprint = {"column": column, "lines_are_paragraphs": lines_are_paragraphs,
                        "language": language,
                        "sources": list(map(version_of, sources))}
         self._progress = FinishedPieces(f"{output}.progress", fingerprint, begin)
-
-    def _check_own(self):
-        folder = self._maker.folder
-        names = files.list_folder(folder) if files.is_taken(folder) else []
-        for name in names:
-            if not _FILE.fullmatch(name):
-                raise InputError(f"{os.path.join(folder, name)} is in the folder where a job keeps "
-                                 "its finished parts; move the file away, or name another output.")
 
     def make(self) -> None:
         """Makes the sentences of all pieces that are not made yet; an error before the first piece

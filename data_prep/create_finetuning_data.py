@@ -21,7 +21,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import default_case, open_tokenizer
-from data_prep.runner_flags import RunnerFlags
+from data_prep.runners import RunnerFlags
 
 # Flags of a task that say how texts are cut.
 _CUTTING = ("max_qa_length", "carry_choices", "long_text")

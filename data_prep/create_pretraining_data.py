@@ -30,23 +30,20 @@ from bert_tf.errors import InputError, counted
 from bert_tf.tokenization import base
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import prose
-from data_prep.denoising_flags import DenoisingFlags
-from data_prep.denoising_job import TargetJob
-from data_prep.labelled_job import LabelledJob
+from data_prep.pair_jobs import LabelledJob, TargetJob
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
-from data_prep.record_job import RecordJob
-from data_prep.runner_flags import RunnerFlags
-from data_prep.stream_flags import RowFlags, StreamFlags
+from data_prep.recipe_flags import DenoisingFlags, RowFlags, StreamFlags
+from data_prep.runners import RunnerFlags
 from data_prep.stream_job import StreamJob
 from data_prep.text_job import RowJob, TextJob
 
 _SAMPLE = 1 << 17       # bytes of text that show how its lines are
 
 
-def _check_vocabulary(job, recipe, vocabulary):
+def _check_vocabulary(job, recipe, tokenizer):
     """Raises InputError for a vocabulary without the special tokens of a sequence, or whose class
-    token is the last if the recipe needs it first."""
-    layout = vocabulary.layout
+    token is the last if the recipe needs it first; warns of the wrong case."""
+    layout = tokenizer.vocabulary.layout
     if layout.pads_left and not (recipe.denoising or recipe.segments.bare
                                  or PAIRINGS[recipe.segments.pairing].in_rows):
         names = [name for name, each in recipes.RECIPES.items()
@@ -59,17 +56,16 @@ def _check_vocabulary(job, recipe, vocabulary):
         ends = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]
         needed = ends * (not recipe.segments.bare)
         needed += ["mask"] * masking.find(recipe.corruption).hides
-    missing = [role for role in needed if role not in vocabulary.special]
+    missing = [role for role in needed if role not in tokenizer.vocabulary.special]
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for "
                          f"{', '.join(missing)}; give a vocabulary of BERT or a relative.")
-
-
-def _warn_of_case(job, tokenizer):
     try:
         base.check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
-    except InputError as found:
-        print(f"warning: {found}", flush=True)
+    except InputError as error:
+        print(f"warning: {error}", flush=True)
+    if recipe.denoising:
+        base.check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
 
 
 def _check_output(job):
@@ -90,13 +86,6 @@ def _open_tokenizer(job, recipe):
                          "recipe.")
     return DualTokenizer.open(job.vocab_file, job.second_vocab_file, job.do_lower_case,
                               job.second_share)
-
-
-def _job_of(recipe) -> type[RecordJob]:
-    pairing = PAIRINGS[recipe.segments.pairing]
-    kinds = {StreamJob: pairing.in_streams, RowJob: pairing.in_rows,
-             LabelledJob: pairing.is_labelled, TargetJob: recipe.denoising, TextJob: True}
-    return next(kind for kind, is_right in kinds.items() if is_right)
 
 
 def _warn_of_prose(path):
@@ -145,15 +134,15 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     recipe, target_length = job.resolve(part(masking.Masking)), 0
     if denoising := part(DenoisingFlags):
         recipe, target_length = denoising.resolve(recipe, job)
-    record_job, stream = _job_of(recipe), part(RowFlags)
+    stream, pairing = part(RowFlags), PAIRINGS[recipe.segments.pairing]
+    kinds_of_jobs = {StreamJob: pairing.in_streams, RowJob: pairing.in_rows,
+                     LabelledJob: pairing.is_labelled, TargetJob: recipe.denoising, TextJob: True}
+    record_job: type[Any] = next(kind for kind, is_right in kinds_of_jobs.items() if is_right)
     masking.find(recipe.corruption).check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                                 job.masked_lm_prob)
     tokenizer = _open_tokenizer(job, recipe)
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
-    _check_vocabulary(job, recipe, tokenizer.vocabulary)
-    _warn_of_case(job, tokenizer)
-    if recipe.denoising:
-        base.check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
+    _check_vocabulary(job, recipe, tokenizer)
     job.input_file = files.find_files(job.input_file, "input_file", job.output_file)
     recipe = record_job.prepare(job, recipe)
     _check_output(job)

@@ -16,7 +16,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import identity, open_unpacked
 from bert_tf.models.xlnet import records as xlnet_records
 from bert_tf.tokenization.coverage import Coverage, join
-from data_prep.record_job import RecordJob, piece_seed
+from data_prep.text_job import RecordJob, piece_seed
 
 
 def _read_lines(path):

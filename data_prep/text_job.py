@@ -1,6 +1,8 @@
-"""The records of recipes that read a text as documents: shards for each piece of the text."""
+"""The records of a text: shards for each piece of it, and their manifest."""
 
+import dataclasses
 import functools
+import hashlib
 import re
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from bert_tf.data import masking
 from bert_tf.data.instances import statistics
-from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.instances.pretraining import create_instances, describe_records
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.segments.pairing import PAIRINGS
@@ -18,13 +20,84 @@ from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError, counted
-from bert_tf.files import file_size, is_packed, open_unpacked, read_range
+from bert_tf.files import file_size, is_packed, open_unpacked, read_range, relative
 from bert_tf.recipes import Recipe
+from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.coverage import Coverage, join
-from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags
-from data_prep.record_job import RecordJob, piece_seed
+from data_prep.pretraining_flags import SHARE_FLAGS, PretrainingDataFlags, needs_tags
+from data_prep.recipe_flags import RowFlags
 
 _ROWS = 8192            # instances made into bytes at a time
+# Flags that leave the records as they are, and flags that the recipe in the manifest describes.
+_NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
+               "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
+               "masking_units", "task", *SHARE_FLAGS)
+
+
+@dataclasses.dataclass
+class RecordJob:
+    """Makes the shards of one piece at a call, for `make_shards` with `by_place`; every worker
+    process has a copy.
+
+    Attributes:
+        folder: the manifest's; shards are named relative to it.
+        options: the manifest's `options`, the flags about records that are not the recipe's.
+        in_order: what the records are read from in order, such as rows; "" for shuffled records.
+    """
+
+    job: PretrainingDataFlags
+    recipe: Recipe
+    tokenizer: Tokenizer
+    folder: str
+    stream: RowFlags
+    target_length: int = 0
+    pieces: Any = dataclasses.field(init=False)
+    versions: dict[str, str] = dataclasses.field(init=False)
+    options: dict[str, Any] = dataclasses.field(init=False)
+    fingerprint: dict[str, Any] = dataclasses.field(init=False)
+    has_sentences = True
+    in_order = ""
+
+    @classmethod
+    def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
+        """Sets what flags leave to the input files, and their order; returns the recipe."""
+        return recipe
+
+    def __post_init__(self):
+        if self.in_order and len(self.job.output_file) > 1:
+            raise InputError(f"--output_file: the records of {self.in_order} are in order, so "
+                             "there is one file; name one.")
+        self.options = {name: value for name, value in dataclasses.asdict(self.job).items()
+                        if name not in _NO_OPTIONS} | self.own_options()
+
+    def own_options(self) -> dict[str, Any]:
+        return {}
+
+    def check_unchanged(self) -> None:
+        places.check_versions(self.versions)
+
+    def describe(self, results: list[dict]) -> dict[str, Any]:
+        """Returns the manifest without its shards, given the results of the calls."""
+        vocabulary, masks = self.tokenizer.vocabulary, masking.find(self.recipe.corruption)
+        described = describe_records(self.recipe, self.options, vocabulary, self.job.input_file)
+        if masks.replace_from == "words" or masks.by_rarity or masks.spares_special:
+            described["vocabulary"]["special_ids"] = vocabulary.special_ids
+        if vocabulary.parts:
+            described["vocabulary"]["parts"] = [part.describe() for part in vocabulary.parts]
+        return described
+
+    def _fingerprint(self, pieces):
+        return {"options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
+                "pieces": pieces, "recipe": self.recipe.describe(),
+                "output_file": [relative(name, self.folder) for name in self.job.output_file]}
+
+
+def piece_seed(seed: int, index: int) -> int:
+    """Returns the seed of a piece. The first has the seed itself, so that the records of a text of
+    one piece equal the original's."""
+    if index == 0:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
 
 
 class TextJob(RecordJob):
@@ -94,8 +167,11 @@ class TextJob(RecordJob):
             text = TaggedText(lines, self.tokenizer, self.job.tag_column if tags else None, paths)
             lines = text.lines
         coverage = Coverage()
+        label = None
+        if self.recipe.token_labels == "capitalization":
+            label = functools.partial(capitals, tokenizer=self.tokenizer)
         lines, documents = self._documents(
-            lines, coverage.watch(self.tokenizer), make_marker(text, self.phrases, self._label),
+            lines, coverage.watch(self.tokenizer), make_marker(text, self.phrases, label),
             ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
         counts, sample = statistics.count_text(
@@ -139,24 +215,17 @@ class TextJob(RecordJob):
                 self.recipe.segments.sentence_ends)
         return instances, counts
 
-    @property
-    def _label(self):
-        if self.recipe.token_labels != "capitalization":
-            return None
-        return functools.partial(capitals, tokenizer=self.tokenizer)
-
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""
-        count = len(self.fingerprint["pieces"])
-        names = [manifest.shard_name(name, index, count) for name in self.job.output_file]
-        shards = []
+        names, shards = self.job.output_file, []
         # One file at a time: each takes every len(names)-th instance.
         for turn, name in enumerate(names):
             order = instances.order[turn::len(names)]
             blocks = (instances.features(order[start:start + _ROWS], self.job.max_seq_length,
                                          self.tokenizer.vocabulary)
                       for start in range(0, len(order), _ROWS))
-            shards.append(write_shard(name, self.folder, blocks))
+            shards.append(write_shard(manifest.shard_name(name, index, len(self.pieces)),
+                                      self.folder, blocks))
         return shards
 
 

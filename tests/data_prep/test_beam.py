@@ -12,7 +12,7 @@ import pytest
 from bert_tf.data.records import notes
 from bert_tf.errors import InputError
 from data_prep import create_finetuning_data, text_job
-from data_prep.runner_flags import RunnerFlags
+from data_prep.runners import RunnerFlags
 from tests import stores
 from tests.data_prep.test_pieces import content, raise_
 

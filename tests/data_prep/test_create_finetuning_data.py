@@ -16,7 +16,7 @@ from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import default_case, open_tokenizer
 from data_prep import create_finetuning_data, verify_records
-from data_prep.runner_flags import RunnerFlags
+from data_prep.runners import RunnerFlags
 
 RTE = "index\tsentence1\tsentence2\tlabel\n"
 

@@ -17,7 +17,7 @@ from bert_tf.models.t5.corruption import OBJECTIVES
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags
-from data_prep.denoising_flags import DenoisingFlags
+from data_prep.recipe_flags import DenoisingFlags
 from tests.data_prep.conftest import TOKENS, WORDS
 
 

@@ -18,7 +18,7 @@ from bert_tf.data.records import notes, shards
 from bert_tf.errors import InputError
 from bert_tf.files import writing
 from data_prep import text_job
-from data_prep.runner_flags import RunnerFlags
+from data_prep.runners import RunnerFlags
 from tests.data_prep.test_pieces import content, raise_
 
 

@@ -16,7 +16,7 @@ from bert_tf.data.records import notes, shards
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import writing
-from data_prep import record_job, text_job
+from data_prep import text_job
 
 
 def content(folder):
@@ -46,7 +46,7 @@ def test_pieces_are_files_of_their_own(prepare, tmp_path, text, recipe):
     prepare(text, piece_bytes=2000, recipe=recipe)
     pieces = list(corpus.read_pieces([tmp_path / "text0.txt"], 2000))
     assert len(pieces) > 4
-    seeds = [record_job.piece_seed(12345, index) for index in range(len(pieces))]
+    seeds = [text_job.piece_seed(12345, index) for index in range(len(pieces))]
     assert seeds[0] == 12345 and len(set(seeds)) == len(seeds)
     for index, (piece, seed) in enumerate(zip(pieces, seeds)):
         prepare(piece, output_file=[str(tmp_path / "one")], random_seed=seed, recipe=recipe)

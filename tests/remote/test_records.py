@@ -10,7 +10,7 @@ import pytest
 from bert_tf import files
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, text_job, verify_records
-from data_prep.runner_flags import RunnerFlags
+from data_prep.runners import RunnerFlags
 from tests import stores
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh", "the", "tree", ".", "house"]

@@ -6,7 +6,6 @@ import itertools
 import multiprocessing
 import os
 import pickle
-import re
 import threading
 import time
 import traceback
@@ -19,8 +18,7 @@ from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.errors import InputError, counted
 from bert_tf.files import checked
 
-# The errors of reading from or writing to the pipe of a dead process.
-_BROKEN = (EOFError, OSError)
+_BROKEN = (EOFError, OSError)      # of the pipe of a dead process
 _SECONDS_TO_END = 5         # for a worker to remove its temporary files
 
 
@@ -71,8 +69,7 @@ class _Worker:
         return self._index, result
 
     def ask_to_end(self):
-        """Asks the process to remove its temporary files and to end."""
-        self._process.terminate()
+        self._process.terminate()       # it removes its temporary files
 
     def end(self, seconds):
         self._process.join(seconds)
@@ -94,7 +91,13 @@ def _named_death():
 
 def _serve(pipe):
     signals.obey_parent()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent():      # whose successor writes into the same folder
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         with contextlib.suppress(*_BROKEN):     # the parent is gone
             work = pipe.recv()
@@ -108,14 +111,6 @@ def _serve(pipe):
     except SystemExit as error:     # asked to end; `finally` blocks have run
         # Python's own end would print a library's warnings of waiting requests to a store.
         os._exit(int(error.code or 0))
-
-
-def _end_with_parent():
-    """A killed job must not leave workers that write into the folder of its successor."""
-    parent = multiprocessing.parent_process()
-    if parent:
-        parent.join()
-    os._exit(1)
 
 
 def _portable(error):
@@ -152,22 +147,6 @@ class Share(NamedTuple):
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
-    @classmethod
-    def parse(cls, text: str) -> "Share":
-        """Reads K/N.
-
-        Raises:
-            InputError: it is something else.
-        """
-        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
-        if not match or int(match[1]) >= int(match[2]):
-            raise InputError(f"--piece_share is {text}; it must be K/N with K from 0 to N - 1, "
-                             "such as 0/8.")
-        return cls(int(match[1]), int(match[2]))
-
-    def has(self, index: int) -> bool:
-        return index % self.of == self.number
-
 
 # A function that has others do all pieces: takes a function that does a piece by its number, and
 # the number of pieces.
@@ -183,23 +162,25 @@ def _do_and_note(work, progress, index, piece):
 
 
 class _Report:
-    def __init__(self, results, indices):
-        self._results, self._count = results, len(indices)
-        self.waiting = sum(results[index] is None for index in indices)
-        self._start, self._finished = time.monotonic(), 0
-        if self.waiting < self._count:
-            print(f"{self._count - self.waiting} of {self._count} pieces were finished before",
-                  flush=True)
+    """The results of pieces by index, and lines on how many of `count`, None if that is unknown,
+    are finished."""
+
+    def __init__(self, results, count=None):
+        self.results, self._count = results, count
+        self._before, self._start = len(results), time.monotonic()
+        if count and results:
+            print(f"{len(results)} of {count} pieces were finished before", flush=True)
 
     def add(self, index, result):
-        self._results[index] = result
-        self._finished += 1
-        rest = self.waiting - self._finished
-        if self._count == 1:        # the caller reports the result
-            return
-        left = (time.monotonic() - self._start) / self._finished * rest
-        print(f"{self._count - rest} of {self._count} pieces are finished"
-              + (f", about {left:.0f} s left" if left else ""), flush=True)
+        self.results[index] = result
+        finished = len(self.results)
+        if self._count is None:
+            print(f"{counted(finished, 'piece')} finished", flush=True)
+        elif self._count > 1:       # of one piece the caller reports the result
+            seconds = (time.monotonic() - self._start) / (finished - self._before)
+            left = f", about {seconds * (self._count - finished):.0f} s left"
+            print(f"{finished} of {self._count} pieces are finished"
+                  + left * (finished < self._count), flush=True)
 
 
 def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
@@ -219,21 +200,20 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
     Raises:
         InputError: a worker process died, or a piece was lost.
     """
-    if runner and not isinstance(runner, Share):
+    share = runner if isinstance(runner, Share) else Share(0, 1)
+    if runner and runner is not share:
         return _run_elsewhere(pieces, count, work, progress, is_intact, runner)
-    indices = [index for index in range(count) if not runner or runner.has(index)]
-    results: list[Any] = [None] * count
-    for index in sorted({*indices}.intersection(progress.noted())):
-        results[index] = progress.result(index, is_intact)
-    report, work = _Report(results, indices), functools.partial(_do_and_note, work, progress)
-    num_workers = min(num_workers or usable_cores(), report.waiting)
-    todo = ((i, piece) for i, piece in enumerate(pieces)
-            if results[i] is None and (not runner or runner.has(i)))
-    if num_workers > 1:
-        _share(todo, num_workers, work, report)
-    for index, piece in todo:
-        report.add(index, work(index, piece))
-    return results
+    indices, results = range(share.number, count, share.of), {}
+    for index in progress.noted():
+        result = progress.result(index, is_intact) if index in indices else None
+        if result is not None:
+            results[index] = result
+    todo = ((index, piece) for index, piece in enumerate(pieces)
+            if index in indices and index not in results)
+    waiting = len(indices) - len(results)
+    _run(todo, min(num_workers or usable_cores(), waiting), work, progress,
+         _Report(results, len(indices)))
+    return [results.get(index) for index in range(count)]
 
 
 def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
@@ -255,45 +235,38 @@ def _do_unless_done(work, progress, is_intact, pieces, index):
     return index
 
 
-class _Growing:
-    """Keeps the results, and prints how many there are, of pieces whose number is unknown."""
-
-    def __init__(self):
-        self.results: dict[int, Any] = {}
-
-    def add(self, index, result):
-        self.results[index] = result
-        print(f"{counted(len(self.results), 'piece')} finished", flush=True)
-
-
 def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: FinishedPieces,
                num_workers: int, is_intact: Callable[[Any], bool]) -> list:
     """Does the work of `run_pieces` if the number of pieces is unknown until the last piece."""
-    report, work = _Growing(), functools.partial(_do_and_note, work, progress)
+    results: dict[int, Any] = {}
 
     def waiting():
         for index, piece in enumerate(pieces):
             result = progress.result(index, is_intact)
-            if result is not None:
-                report.results[index] = result
-            else:
+            if result is None:
                 yield index, piece
+            else:
+                results[index] = result
 
     todo = waiting()
     first = list(itertools.islice(todo, 2))
-    if report.results:
-        print(f"pieces that an earlier run finished: {len(report.results)}", flush=True)
-    todo = itertools.chain(first, todo)
-    num_workers = num_workers or usable_cores()
-    if num_workers > 1 and len(first) > 1:
-        _share(todo, num_workers, work, report)
-    for index, piece in todo:
-        report.add(index, work(index, piece))
-    return [report.results[index] for index in sorted(report.results)]
+    if results:
+        print(f"pieces that an earlier run finished: {len(results)}", flush=True)
+    if len(first) < 2:
+        num_workers = 1
+    _run(itertools.chain(first, todo), num_workers or usable_cores(), work, progress,
+         _Report(results))
+    return [results[index] for index in sorted(results)]
 
 
-def _share(todo, num_workers, work, report):
-    """Has worker processes do all pieces; `todo` yields (index, piece)."""
+def _run(todo, num_workers, work, progress, report):
+    """Does all pieces, in worker processes if there is more than one; `todo` yields (index,
+    piece)."""
+    work = functools.partial(_do_and_note, work, progress)
+    if num_workers < 2:
+        for index, piece in todo:
+            report.add(index, work(index, piece))
+        return
     with _workers(work, num_workers) as workers:
         busy: list[_Worker] = []
         following = next(todo, None)
@@ -311,6 +284,6 @@ def _share(todo, num_workers, work, report):
 
 
 def usable_cores():
-    """The cores that this process may use, where the system reports them, else all."""
+    """Returns how many cores this process may use, where the system reports it, else all."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count()

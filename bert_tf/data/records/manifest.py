@@ -76,7 +76,7 @@ def identity(manifest: Mapping[str, Any]) -> str:
 
 
 def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
-    """Lists the record files that a flag names; if it names manifests alone, lists their shards.
+    """Lists the record files that a flag names, or the shards if it names manifests alone.
 
     Raises:
         InputError: a file does not exist, or a .json file is not a manifest.
@@ -93,11 +93,7 @@ def join_counts(counts: Sequence[Sequence[int]]) -> str:
 
 
 def token_counts(manifest: Mapping[str, Any]) -> np.ndarray:
-    """Returns how often the text has each token, int64 [V].
-
-    Raises:
-        InputError: the manifest lacks the counts.
-    """
+    """Returns how often the text has each token, int64 [V]; InputError if the manifest lacks it."""
     try:
         counts = np.array(manifest["token_counts"].split(), np.int64)
         if len(counts) == manifest["vocabulary"]["size"] and counts.min() >= 0 < counts.sum():
@@ -110,12 +106,8 @@ def token_counts(manifest: Mapping[str, Any]) -> np.ndarray:
 
 def find_manifests(shards: Iterable[str]
                    ) -> list[tuple[dict[str, Any], dict[str, dict[str, Any]], str]]:
-    """The manifests that name these shards, looked for in the shards' folders.
-
-    Returns:
-        list of (manifest, {path of a shard: its entry in the manifest}, path of the manifest);
-        shards without a manifest are left out.
-    """
+    """Returns (manifest, {path of a shard: its entry in the manifest}, path of the manifest) of
+    each manifest in the shards' folders that names some of the shards."""
     by_real_path = {files.real_path(path): path for path in shards}
     manifests = []
     for folder in sorted({os.path.dirname(path) for path in by_real_path}):
@@ -134,18 +126,13 @@ def find_manifests(shards: Iterable[str]
 
 def check_whole(manifests: Iterable[tuple[dict, dict, str]], patterns: str | Sequence[str],
                 flag: str) -> None:
-    """Checks that no shard is absent that a folder or a glob should have found, and that the shards
-    have as many records as their manifest counts.
-
-    Raises:
-        InputError: a shard is absent, or the counts disagree; names the manifest.
-    """
+    """Raises InputError, which names the manifest, if a shard is absent that a folder or a glob
+    should have found, or if the shards have not as many records as their manifest counts."""
     if isinstance(patterns, str):
         patterns = patterns.split(",")
     for manifest, _, path in manifests:
-        names = [files.normal_path(files.join_path(os.path.dirname(path), shard["name"]))
-                 for shard in manifest["shards"]]
-        for name in names:
+        for shard in manifest["shards"]:
+            name = files.normal_path(files.join_path(os.path.dirname(path), shard["name"]))
             if not files.exists(name) and any(_covers(pattern, name) for pattern in patterns):
                 raise InputError(f"--{flag}: {path} names {name}, which is missing; put the file "
                                  "there, make the records again, or name the other files one by "
@@ -157,8 +144,8 @@ def check_whole(manifests: Iterable[tuple[dict, dict, str]], patterns: str | Seq
 
 
 def counted_records(manifest: Mapping) -> tuple[int, int]:
-    """Returns the number of records that a manifest states, and the sum over its shards. They are
-    equal unless somebody changed the manifest."""
+    """Returns the number of records that a manifest states, and the sum over its shards, which is
+    another one if somebody changed the manifest."""
     counted = sum(shard["records"] for shard in manifest["shards"])
     counts = manifest.get("counts", {})
     return counts.get("instances", counts.get("records", counted)), counted

@@ -16,7 +16,7 @@ from bert_tf.files import write_json
 # Names in the folder of notes, also of notes that a killed process was writing.
 _JOB = "job.json"
 _PIECE = re.compile(r"piece-(\d+)\.json")
-_NOTE = re.compile(r"(job|piece-\d+)\.json(\.tmp-.*)?$")
+_NOTE = re.compile(r"(job|piece-\d+)\.json(\.tmp-.*)?")
 
 
 class Closed(InputError):
@@ -44,8 +44,7 @@ class FinishedPieces:
         earlier = _read(job)
         is_same = is_same or (lambda other: other == fingerprint)
         self.goes_on = bool(earlier) and is_same(earlier)
-        if files.is_taken(folder):
-            self._check_own()
+        check_own(folder, _NOTE, "its notes")
         if not self.goes_on and begin:
             begin(earlier)
         if not self.goes_on:
@@ -53,14 +52,6 @@ class FinishedPieces:
             files.make_folders(folder)
             write_json(job, fingerprint)
         self._job = _checksum(earlier if self.goes_on else fingerprint)
-
-    def _check_own(self):
-        """Raises InputError if the folder is not one that may be emptied."""
-        names = files.list_folder(self._folder) if files.is_folder(self._folder) else [""]
-        foreign = sorted(name for name in names if not _NOTE.match(name))
-        if foreign:
-            raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the folder where a "
-                             "job keeps its notes; move the file away, or name another output.")
 
     def check(self) -> None:
         """Checks that the notes still belong to the job that opened them.
@@ -115,6 +106,16 @@ class FinishedPieces:
 
     def close(self) -> None:
         files.remove_folder(self._folder)
+
+
+def check_own(folder: str, names: re.Pattern[str], what: str) -> None:
+    """Raises InputError if a folder that a job empties exists and holds a file of another name."""
+    if not files.is_taken(folder):
+        return
+    for name in sorted(files.list_folder(folder)) if files.is_folder(folder) else [""]:
+        if not names.fullmatch(name):
+            raise InputError(f"{os.path.join(folder, name)} is in the folder where a job keeps "
+                             f"{what}; move the file away, or name another output.")
 
 
 def _read(path):

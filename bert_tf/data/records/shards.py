@@ -6,7 +6,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from bert_tf import files
 from bert_tf.data.records import manifest, tfrecord
@@ -25,36 +25,13 @@ class Unfinished(Exception):
     """A share of the pieces is made, others are not."""
 
 
-class PlacedWork(Protocol):
-    """Work on pieces that are named by place: whoever does a piece reads it.
-
-    The checksums of pieces are then known when they are done. Until then a piece is taken for
-    unchanged while its `version` is.
-    """
-
-    def __call__(self, index: int, piece: Any) -> dict:
-        """Returns the dict that `make_shards` needs, with `checksum` and `version` of the piece."""
-
-    def checksum(self, piece: Any) -> Any:
-        """Returns the piece's entry in the manifest's `pieces`, a JSON value; reads the piece."""
-
-    def version(self, piece: Any) -> Any:
-        """Returns a JSON value that changes when the piece's files do."""
-
-    def check_text(self) -> None:
-        """Reads all pieces, and raises InputError for one that can't be taken."""
-
-    def check_unchanged(self) -> None:
-        """Raises InputError if a file has changed since the pieces were found."""
-
-
 def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],
                 num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
                 by_place: bool = False, runner: Runner | None = None) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; finished pieces are not made again.
 
     A shard that is there counts only if its checksum is right. Shards of another job that have this
-    manifest's name are removed first, if they may be; files that no such job made are left alone.
+    manifest's name are removed first, if `may_replace`; files that no such job made are left alone.
 
     Args:
         fingerprint: JSON value of all that the shards depend on; has `output_file`, their names
@@ -64,8 +41,12 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
             wrote, and whatever `describe` needs.
         describe: function of the results by piece; returns the manifest's further entries. If it
             raises InputError, no shard is kept.
-        by_place: whether `pieces` is a list of places and `work` a `PlacedWork`. Then the manifest
-            has checksums in the place of the fingerprint's `pieces`.
+        by_place: whether `pieces` is a list of places, which `work` reads. Then `work` also has
+            `checksum(piece)`, the entry in the manifest's `pieces`; `version(piece)`, a JSON value
+            that changes when the piece's files do; and `check_text()` and `check_unchanged()`,
+            which raise InputError if a piece can't be taken, or has changed since it was found.
+            Its results have `checksum` and `version` of the piece, which is taken for unchanged
+            while its version is.
         runner: see `run_pieces`; None for `num_workers` processes of this machine.
 
     Returns:
@@ -88,8 +69,7 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
         if earlier := job.begin():
             return earlier, True
         try:
-            results = run_pieces(pieces, job.count, work, job.progress, num_workers,
-                                 functools.partial(_is_intact, job.folder), runner)
+            results = job.run(num_workers, runner)
         except InputError:
             if not job.progress.noted():    # nothing to go on with
                 job.progress.close()
@@ -102,8 +82,7 @@ def _make_share(job, share, num_workers):
         if earlier := job.begin():
             return earlier, True
     with contextlib.suppress(Closed):       # below it is known by whom
-        run_pieces(job.pieces, job.count, job.work, job.progress, num_workers,
-                   functools.partial(_is_intact, job.folder), share)
+        job.run(num_workers, share)
     with _turn(job.path):
         results = []
         with contextlib.suppress(Closed):
@@ -124,8 +103,7 @@ def _make_share(job, share, num_workers):
 @contextlib.contextmanager
 def _turn(path):
     """Locks the records; waits while another process holds them, and says which."""
-    deadline = time.monotonic() + _TURN_SECONDS
-    is_said = False
+    deadline, is_said = time.monotonic() + _TURN_SECONDS, False
     with contextlib.ExitStack() as stack:
         while True:
             try:
@@ -159,6 +137,10 @@ class _Job:
         self.count = len(self.fingerprint["pieces"])
         self.progress: Any = None
 
+    def run(self, num_workers, runner):
+        return run_pieces(self.pieces, self.count, self.work, self.progress, num_workers,
+                          functools.partial(_is_intact, self.folder), runner)
+
     def begin(self) -> dict | None:
         """Removes the files of another job. Returns the manifest if it exists with all shards, else
         opens the notes."""
@@ -175,8 +157,10 @@ class _Job:
         def clear(other):
             with contextlib.suppress(KeyError, TypeError):      # it is not a fingerprint
                 self._discard(_planned(other))
-            if not earlier:
-                _refuse_foreign(self.folder, _planned(self.fingerprint))
+            for path in [] if earlier else self._paths(_planned(self.fingerprint)):
+                if files.is_taken(path):
+                    raise InputError(f"{path} exists, but no manifest names it, and it would be "
+                                     "overwritten; remove it, or name another file.")
 
         self.progress = FinishedPieces(
             self.path.removesuffix(manifest.SUFFIX) + ".progress",
@@ -188,13 +172,19 @@ class _Job:
                 self.progress.close()
                 return earlier
             print(f"warning: {wrong}; all shards of {self.path} are made again", flush=True)
-            _remove(self.folder, names)
+            self._remove(names)
             files.remove_file(self.path)
         if self.by_place and self.progress.goes_on:
-            for index in self.progress.noted():
-                if not self._is_current(index, self.progress.result(index)):
-                    self.progress.forget(index)
+            list(map(self._result, self.progress.noted()))
         return None
+
+    def _result(self, index):
+        """The noted result of a piece; None if its text has changed, and the note is removed."""
+        result = self.progress.result(index)
+        if self.by_place and not self._is_current(index, result):
+            self.progress.forget(index)
+            return None
+        return result
 
     def _what_is_wrong(self, record):
         """The first wrong statement in a manifest of this job, or ""."""
@@ -225,17 +215,9 @@ class _Job:
         """
         if self.by_place:
             self.work.check_unchanged()
-        results: list[Any] = [None] * self.count
-        noted = [index for index in self.progress.noted() if index < self.count]
-        if len(noted) < self.count:     # no need to read them
-            return results
-        for index in noted:
-            result = self.progress.result(index)
-            if not self.by_place or self._is_current(index, result):
-                results[index] = result
-            else:
-                self.progress.forget(index)
-        return results
+        if not {*range(self.count)} <= {*self.progress.noted()}:    # no need to read them
+            return [None] * self.count
+        return list(map(self._result, range(self.count)))
 
     def finish(self, results: list[dict]) -> dict:
         pieces = self.fingerprint["pieces"]
@@ -245,15 +227,14 @@ class _Job:
         try:
             description = self.describe(results)
         except InputError:
-            _remove(self.folder, _planned(self.fingerprint))
+            self._remove(_planned(self.fingerprint))
             self.progress.close()
             raise
         record = {**description, "shards": [shard for r in results for shard in r["shards"]],
                   "fingerprint": {**self.fingerprint, "pieces": pieces}}
         write_json(self.path, record)
         self.progress.close()
-        files.remove_leftovers(*(files.join_path(self.folder, name)
-                                 for name in _planned(self.fingerprint)))
+        files.remove_leftovers(*self._paths(_planned(self.fingerprint)))
         return record
 
     def _discard(self, names):
@@ -263,7 +244,20 @@ class _Job:
                              "remove these records and what was trained on them.")
         if self.by_place:
             self.work.check_text()      # before another result is removed for it
-        _remove(self.folder, names)
+        self._remove(names)
+
+    def _paths(self, names):
+        return [files.join_path(self.folder, name) for name in names]
+
+    def _remove(self, names):
+        """Removes shards that are not to be, finished or not: a share that still writes one ends
+        before it has its final name."""
+        paths = self._paths(names)
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                files.remove_file(path)
+        for path in files.leftovers(*paths):
+            files.remove_folder(path)
 
     @functools.cached_property
     def _checksums(self):
@@ -298,29 +292,9 @@ def _planned(fingerprint):
             for name in fingerprint["output_file"] for index in range(count)]
 
 
-def _refuse_foreign(folder, names):
-    for path in (files.join_path(folder, name) for name in names):
-        if files.is_taken(path):
-            raise InputError(f"{path} exists, but no manifest names it, and it would be "
-                             "overwritten; remove it, or name another file.")
-
-
-def _remove(folder, names):
-    """Removes shards that are not to be, finished or not: a share that still writes one ends before
-    it has its final name."""
-    paths = [files.join_path(folder, name) for name in names]
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            files.remove_file(path)
-    for path in files.leftovers(*paths):
-        files.remove_folder(path)
-
-
 def find_damaged(folder: str, shards: list[dict]) -> str | None:
-    """The path of the first shard that is absent or not as its entry in a manifest describes it.
-
-    All bytes are read, at the speed of the disk.
-    """
+    """Returns the path of the first shard that is absent or not as its entry in a manifest says;
+    all bytes are read."""
     for shard in shards:
         path = files.join_path(folder, shard["name"])
         if not files.is_file(path) or files.file_size(path) != shard["bytes"] or (

@@ -1,11 +1,16 @@
-"""The records of a task of labelled pairs: shards for each piece of the text."""
+"""The records of recipes whose texts are pairs: labelled ones, and inputs with targets."""
+
+from typing import Any
 
 from bert_tf.data.text import corpus, places
 from bert_tf.errors import InputError
 from bert_tf.models.ernie import labelled_pairs
+from bert_tf.models.t5.records import create_pairs
 from bert_tf.recipes import Recipe
 from data_prep.pretraining_flags import PretrainingDataFlags
 from data_prep.text_job import TextJob
+
+_SEEDS = 1 << 62        # seeds of data sets are below this number
 
 
 class LabelledJob(TextJob):
@@ -29,3 +34,16 @@ class LabelledJob(TextJob):
         documents = corpus.tokenize_documents(lines, tokenizer, True, marker)
         labelled_pairs.give_labels(documents, labels, names)
         return lines, documents
+
+
+class TargetJob(TextJob):
+    """Inputs and targets."""
+
+    def own_options(self) -> dict[str, Any]:
+        return {"max_target_length": self.target_length}
+
+    def _make(self, documents, seed):
+        pairs = create_pairs(documents, self.tokenizer.vocabulary, seed % _SEEDS,
+                             self.recipe.denoising, self.job.max_seq_length, self.target_length,
+                             self.job.dupe_factor)
+        return pairs, pairs.counts()

@@ -1,14 +1,13 @@
-"""Pieces made by Apache Beam, and so by Dataflow, Flink or Spark.
+"""Who makes the pieces of a data job: this machine, several processes, or Apache Beam."""
 
-Only numbers of pieces go through Beam. A worker reads its piece, writes its shards and notes them;
-the notes are counted in the end. So a piece may be tried again, or be made twice at once.
-"""
-
+import dataclasses
 import re
 import shlex
 from collections.abc import Callable
 
+from bert_tf.data.records.jobs import Runner, Share
 from bert_tf.errors import InputError
+from bert_tf.flags import check, only, option
 
 _RANGE = 1000               # pieces in an element of the graph
 # Each hangs when a worker dies; this machine's own workers do not.
@@ -16,7 +15,10 @@ _REFUSED = ("multi_threading", "multi_processing")
 
 
 class BeamRunner:
-    """Makes pieces in a Beam pipeline.
+    """Makes pieces in a pipeline of Apache Beam, and so of Dataflow, Flink or Spark.
+
+    Only numbers of pieces go through Beam. A worker reads its piece, writes its shards and notes
+    them; the notes are counted in the end. So a piece may be tried again, or be made twice at once.
 
     Args:
         options: options of the pipeline as on its command line; without a runner, the pieces are
@@ -60,15 +62,46 @@ class BeamRunner:
         try:
             state = pipeline.run().wait_until_finish()
         except Exception as error:      # each runner has errors of its own
-            raise InputError(_sentence(error)) from error
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            sentence = (f"the Beam pipeline failed ({lines[-1]}); start the same command again, "
+                        "finished pieces are kept.")
+            if message := re.search(r"InputError: (.*)", str(error)):
+                sentence = message[1].partition(" [while running")[0]
+            raise InputError(sentence) from error
         if state not in (None, "DONE", "UNKNOWN"):
             raise InputError(f"the Beam pipeline ended with the state {state}; run the same "
                              "command again to resume: finished pieces are kept.")
 
 
-def _sentence(error):
-    if message := re.search(r"InputError: (.*)", str(error)):
-        return message[1].partition(" [while running")[0]
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return (f"the Beam pipeline failed ({lines[-1]}); start the same command again, finished "
-            "pieces are kept.")
+@dataclasses.dataclass
+class RunnerFlags:
+    """Several machines."""
+
+    runner: str = option(
+        "local", "What makes the pieces: this machine (local), or Apache Beam (beam).",
+        choices=("local", "beam"))
+    runner_options: str = only("runner", "beam")(
+        "", "Options of the Beam pipeline, as on Beam's command line, such as "
+        "'--runner=DataflowRunner --region=...'. Without a runner, Beam makes the pieces in this "
+        "process.")
+    piece_share: str = only("runner", "local")(
+        "", "K/N, K from 0: make every N-th piece from piece K on, while other processes make the "
+        "others, as in Slurm arrays and indexed jobs. The last process ends the job, or the same "
+        "command without this flag.")
+
+    def open(self) -> Runner | None:
+        """Returns the runner that makes the pieces; None: this machine makes all of them.
+
+        Raises:
+            InputError: the flags do not go together, or Beam refuses them.
+        """
+        check(self)
+        if self.runner == "beam":
+            return BeamRunner(self.runner_options)
+        if not self.piece_share:
+            return None
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", self.piece_share)
+        if not match or int(match[1]) >= int(match[2]):
+            raise InputError(f"--piece_share is {self.piece_share}; it must be K/N with K from 0 "
+                             "to N - 1, such as 0/8.")
+        return Share(int(match[1]), int(match[2]))
