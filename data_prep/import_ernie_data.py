@@ -28,7 +28,7 @@ import numpy as np
 from bert_tf import flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.instances.pretraining import describe_records, feature_names
-from bert_tf.data.masking.masks import MASK, Masks
+from bert_tf.data.masking.base import MASK, Masks
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import file_checksum, write_shard

@@ -8,9 +8,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches.bucketing": ["sorted_batches"],
         "batches.example_set": ["ExampleSet"],
-        "batches.opening": ["open_records"],
         "batches.packing": ["PackedRecords"],
-        "batches.pipeline": ["RecordSet"],
+        "batches.pipeline": ["RecordSet", "open_records"],
         "batches.record_views": ["draw_masks", "draw_orders", "show_tokens"],
         "batches.two_texts": ["TwoTexts", "check_mixes"],
         "records": ["manifest"],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.data import masking
-from bert_tf.data.masking.masks import MASK, quotas
+from bert_tf.data.masking.base import MASK, quotas
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.models.deberta.masks import NgramMasksInTraining

@@ -10,7 +10,7 @@ import pytest
 from bert_tf import recipes
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking import find
-from bert_tf.data.masking.masks import KEEP, MASK
+from bert_tf.data.masking.base import KEEP, MASK
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.models.ernie import masks as ernie

@@ -64,7 +64,7 @@ def fixture_last_words(monkeypatch):
     module = types.ModuleType("bert_tf.last_words")
     module.Masking = Masking
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(masking.MASKINGS, "last_words", "last_words")
+    monkeypatch.setitem(masking.MASKINGS, "last_words", "last_words.Masking")
     return MaskTokens("last_words")
 
 

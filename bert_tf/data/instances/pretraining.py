@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from bert_tf.data import masking
-from bert_tf.data.masking.masks import KEEP, MASK, Masks
+from bert_tf.data.masking.base import KEEP, MASK, Masks
 from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.segments.pairing import SWAPPED, find_pairing, num_labels
 from bert_tf.data.text.corpus import Documents

@@ -2,15 +2,13 @@
 
 import lazy_loader
 
-# The maskings by the names that `MaskTokens.masking` gives, with their modules.
+# The maskings by the names that `MaskTokens.masking` gives, with their classes.
 MASKINGS = {
-    "bert": "data.masking.bert", "coin": "data.masking.coin", "none": "data.masking.none",
-    "next_token": "data.masking.next_token", "albert": "models.albert.masks",
-    "deberta": "models.deberta.masks", "distilbert": "models.distilbert.masks",
-    "electra": "models.electra.masks", "ernie": "models.ernie.masks",
-    "modernbert": "models.modernbert.masks", "roberta": "models.roberta.masks",
-    "spanbert": "models.spanbert.masks", "structbert": "models.structbert.masks",
-    "xlnet": "models.xlnet.masks",
+    "bert": "data.masking.bert.Masking", "coin": "data.masking.coin.Masking",
+    "none": "data.masking.base.NoMasking", "next_token": "data.masking.base.NextTokens",
+    **{name: f"models.{name}.masks.Masking" for name in (
+        "albert", "deberta", "distilbert", "electra", "ernie", "modernbert", "roberta", "spanbert",
+        "structbert", "xlnet")},
 }
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data.masking import base
+from bert_tf.data.masking.base import KEEP, Masks, quotas
 from bert_tf.data.masking.dynamic import DynamicMasks
-from bert_tf.data.masking.masks import KEEP, Masks, quotas
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.tokenization.vocabulary import Vocabulary

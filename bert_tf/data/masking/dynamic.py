@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import lazy_loader
 
-from bert_tf.data.masking.masks import quotas
+from bert_tf.data.masking.base import quotas
 
 tf = lazy_loader.load("tensorflow")
 

@@ -14,9 +14,9 @@ import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
+from bert_tf.data.masking.base import KEEP, MASK
 from bert_tf.data.masking.bert import StaticMasks
 from bert_tf.data.masking.dynamic import units_of
-from bert_tf.data.masking.masks import KEEP, MASK
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.flags import option

@@ -15,7 +15,7 @@ import numpy as np
 
 from bert_tf.data import masking
 from bert_tf.data.instances import pretraining
-from bert_tf.data.masking.masks import Masks
+from bert_tf.data.masking.base import Masks
 from bert_tf.data.records.features import pack_pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom

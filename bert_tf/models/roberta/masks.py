@@ -12,8 +12,8 @@ import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
+from bert_tf.data.masking.base import KEEP, MASK, Masks
 from bert_tf.data.masking.dynamic import DynamicMasks, choose_tokens_batch, units_of
-from bert_tf.data.masking.masks import KEEP, MASK, Masks
 from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom

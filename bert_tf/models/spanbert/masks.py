@@ -15,6 +15,7 @@ import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
+from bert_tf.data.masking.base import KEEP, MASK, Masks, quotas
 from bert_tf.data.masking.dynamic import (
     DynamicMasks,
     choose_tokens_batch,
@@ -22,7 +23,6 @@ from bert_tf.data.masking.dynamic import (
     hide_batch,
     positions_of,
 )
-from bert_tf.data.masking.masks import KEEP, MASK, Masks, quotas
 from bert_tf.data.records import manifest
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents

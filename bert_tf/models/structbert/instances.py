@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.data.instances import pretraining
 from bert_tf.data.masking import find
-from bert_tf.data.masking.masks import KEEP, Masks
+from bert_tf.data.masking.base import KEEP, Masks
 from bert_tf.data.records.features import SpecialIds, pack_pairs
 from bert_tf.data.segments.pairing import IN_ORDER, SWAPPED
 from bert_tf.models.structbert.masks import WEIGHTS
