@@ -39,7 +39,7 @@ def _sizes(config, layers):
              **config.of_layers(layers)}
     if config.quantisation:
         sizes["quantisation"] = config.quantisation.of_layers(layers)
-    if config.is_pruned:
+    if config.is_cut:
         gone = dict(config.pruned_heads)
         sizes["pruned_heads"] = {new: gone.get(old, ()) for new, old in enumerate(layers)}
         sizes["intermediate_sizes"] = [config.feed_forward_size(layer) for layer in layers]

@@ -143,14 +143,15 @@ class Quantisation:
                                  f"({getattr(config, name)}).")
 
 
-def parse_quantisation(config: Any) -> None:
-    """Makes a new configuration's `quantisation` a `Quantisation`, or leaves None."""
-    if config.quantisation is not None:
-        if not isinstance(config.quantisation, Quantisation):
-            object.__setattr__(config, "quantisation", Quantisation.from_dict(config.quantisation))
-        if not config.can_be_rounded:
-            raise InputError(f"quantisation: a {config.model_type} can't be rounded; leave it out.")
-        config.quantisation.check(config)
+def parse_quantisation(config: Any) -> Quantisation:
+    """Returns the `Quantisation` of a new configuration, which may have it as a dict."""
+    how = config.quantisation
+    if not isinstance(how, Quantisation):
+        how = Quantisation.from_dict(how)
+    if not config.can_be_rounded:
+        raise InputError(f"quantisation: a {config.model_type} can't be rounded; leave it out.")
+    how.check(config)
+    return how
 
 
 # By the names of the systems. The last layer of a task stays in float in Q-BERT.

@@ -92,6 +92,13 @@ def switch(default: bool) -> Any:
     return one_of(default, (False, True))
 
 
+def fitted(default: Any, fit: Callable[[Any], Any], write: Callable[[Any], Any] | None = None
+           ) -> Any:
+    """Returns a field whose values other than the default depend on other fields: `fit` checks a
+    configuration that has one, and returns the value to keep. `write` makes it a JSON value."""
+    return dataclasses.field(default=default, metadata={"fit": fit, "write": write or _with_lists})
+
+
 def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
     """`make`'s result for the JSON object in the file `path`; an InputError names the file."""
     values = read_json(path)
@@ -99,8 +106,44 @@ def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T
         return make(values)
 
 
+class Changes:
+    """What was cut from a network, and whether its numbers are rounded; by default nothing.
+
+    Attributes:
+        pruned_keys: the fields that describe removed heads and units, with sizes of single layers.
+        can_be_rounded: whether the network takes a `quantisation`.
+    """
+
+    pruned_keys: ClassVar[tuple[str, ...]] = ()
+    can_be_rounded = False
+    quantisation = intermediate_sizes = _ABSENT
+    pruned_heads = _NOTHING
+
+    def kept_heads(self: Any, number: int) -> list[int]:
+        """The remaining heads of the attention `number`, by their original numbers."""
+        pruned = dict(self.pruned_heads).get(number, ())
+        return [head for head in range(self.num_attention_heads) if head not in pruned]
+
+    def feed_forward_size(self: Any, number: int) -> int:
+        """F of the feed-forward network `number`."""
+        if self.intermediate_sizes is None:
+            return self.intermediate_size
+        numbers = sorted({feed_forward for _, feed_forward in self.layer_weights})
+        return self.intermediate_sizes[numbers.index(number)]
+
+    @property
+    def is_cut(self) -> bool:
+        """Returns whether some layers lack heads or units that others have."""
+        return bool(self.pruned_heads or self.intermediate_sizes)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Returns whether numbers are rounded to a few bits."""
+        return self.quantisation is not None
+
+
 @dataclasses.dataclass(frozen=True)
-class Sizes:
+class Sizes(Changes):
     """Base of all configurations: a frozen dataclass whose fields are the keys of a JSON file, most
     of them made by `whole`, `fraction`, `one_of` or `switch`.
 
@@ -118,13 +161,11 @@ class Sizes:
         has_bert_presets: whether layers and widths of BERT's sizes make sense for the network.
         uncased: values of presets that differ from the fields' defaults.
         vocab_multiple: presets make `vocab_size` a multiple of it.
-        pruned_keys: the fields that describe removed heads and units.
         truncates_initializer: whether initial matrices follow a truncated normal distribution.
         has_tied_lm: whether a language model needs no weights beyond the network's.
         has_memory: whether the network remembers the rows before.
         is_plain: whether the network is BERT itself.
         has_local_layers: whether a token sees near tokens only, in some layers.
-        can_be_rounded: whether the network takes a `quantisation`.
         head_initializer: the initial distribution of matrices of heads, and of the projection of
             embeddings; None: as the network's.
     """
@@ -143,21 +184,19 @@ class Sizes:
     has_bert_presets: ClassVar[bool] = True
     uncased: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     vocab_multiple: ClassVar[int] = 1
-    pruned_keys: ClassVar[tuple[str, ...]] = ()
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
-    has_memory = is_plain = has_local_layers = can_be_rounded = False
+    has_memory = is_plain = has_local_layers = False
     head_initializer: ClassVar[str | None] = None
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
-    # and tasks have no vectors, layers share no weights, and nothing was cut or is rounded.
+    # and tasks have no vectors, and layers share no weights.
     max_position_embeddings = _LARGEST["positions"]
     type_vocab_size = intermediate_size = num_attention_heads = 0
     task_types, inner_group_num = 0, 1
-    is_pruned = shares_layers = use_task_id = False
+    shares_layers = use_task_id = False
     has_segments = True
-    embedding_size = num_hidden_groups = quantisation = _ABSENT
-    pruned_heads = _NOTHING
+    embedding_size = num_hidden_groups = _ABSENT
     stacks: ClassVar[Any] = MappingProxyType({})
     shared_parts, pooler_type, directionality = "all", "first_token", "bidi"
     # Weights of the table of heads that the network's heads lack; sizes of further letters of
@@ -171,6 +210,9 @@ class Sizes:
         for field in dataclasses.fields(self):
             if check := field.metadata.get("check"):
                 object.__setattr__(self, field.name, check(field.name, getattr(self, field.name)))
+        for field in dataclasses.fields(self):
+            if "fit" in field.metadata and getattr(self, field.name) is not field.default:
+                object.__setattr__(self, field.name, field.metadata["fit"](self))
 
     @property
     def further_features(self) -> tuple[str, ...]:
@@ -208,8 +250,10 @@ class Sizes:
     def to_dict(self) -> dict[str, Any]:
         """The original's keys and values, and `added_keys` that are not at their defaults; lists as
         JSON has them."""
-        return {name: _with_lists(value) for name, value in dataclasses.asdict(self).items()
-                if name not in self.added_keys or value != getattr(type(self), name)}
+        values = dataclasses.asdict(self)
+        return {field.name: field.metadata.get("write", _with_lists)(values[field.name])
+                for field in dataclasses.fields(self)
+                if field.name not in self.added_keys or values[field.name] != field.default}
 
     @classmethod
     def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
@@ -257,7 +301,7 @@ class Sizes:
         for name, shape in self.weights().items():
             kind, _, axes = shape.rpartition(" ")
             for number in numbers(self, name):
-                if self.is_pruned:
+                if self.is_cut:
                     known = letters(self, name.replace("{i}", str(number)))
                 sizes: list[Any] = [known[axis] for axis in axes]
                 if None in sizes:
@@ -340,14 +384,6 @@ class Sizes:
         attention and of its feed-forward network: i in their names, `encoder/layer_{i}`."""
         return [(i, i) for i in range(self.depth)]
 
-    def kept_heads(self, number: int) -> list[int]:
-        """The remaining heads of the attention `number`, by their original numbers."""
-        return list(range(self.num_attention_heads))
-
-    def feed_forward_size(self, number: int) -> int:
-        """F of the feed-forward network `number`."""
-        return self.intermediate_size
-
 
 def check_sizes(config):
     """Raises InputError unless all heads of attention have one width and the weights fit."""
@@ -380,7 +416,7 @@ def letters(config: Any, name: str = "") -> dict[str, int | None]:
         "S": getattr(config, "transformed_size", None), "J": 2 * config.hidden_size,
         "L": config.depth, "1": 1, "2": 2, **dict.fromkeys("CFUGKQRWB"),
         **config.own_letters}
-    if config.is_pruned and (layer := re.match(r"encoder/layer_(\d+)/", name)):
+    if config.is_cut and (layer := re.match(r"encoder/layer_(\d+)/", name)):
         number = int(layer[1])
         if "/attention/" in name:
             heads = len(config.kept_heads(number))

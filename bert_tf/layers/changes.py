@@ -85,10 +85,10 @@ class Changeable:
         return packing.unpack_outputs(outputs, self.pool, inputs.get("input_mask"))
 
     def _can_end_early(self, options):
-        """Whether the last layer can compute some tokens' vectors alone. A quantised network needs
-        all, since it keeps the range of what it computes; so does one that carries vectors on."""
+        """Whether the last layer can compute some tokens' vectors alone. A network that rounds
+        numbers needs all, since it keeps their ranges; so does one that carries vectors on."""
         last = self.layers_[-1]
-        return (self.pools_first and not self.config.quantisation
+        return (self.pools_first and not self.config.is_rounded
                 and not getattr(self, "carries", None)
                 and not options.get("layers") and not options.get("return_attention")
                 and options.get("attention_bias") is None

@@ -37,7 +37,7 @@ def open_encoder(job: ModelFlags) -> Any:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} has the type "
                          f"{config.model_type}, but this analysis is for the encoders of BERT, "
                          "XLNet and T5; name one of these.")
-    if config.is_pruned:
+    if config.is_cut:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} was pruned, so its layers "
                          "differ in heads or units; name the model before pruning.")
     make_folder(job.output_dir, "output_dir")

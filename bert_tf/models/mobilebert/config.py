@@ -7,7 +7,15 @@ from typing import Any, ClassVar, Self
 
 from bert_tf.bert.config import BertConfig
 from bert_tf.config.quantisation import Quantisation, parse_quantisation
-from bert_tf.config.sizes import PRESETS, UNSEEN_KEYS, check_weights, one_of, switch, whole
+from bert_tf.config.sizes import (
+    PRESETS,
+    UNSEEN_KEYS,
+    check_weights,
+    fitted,
+    one_of,
+    switch,
+    whole,
+)
 from bert_tf.errors import InputError
 
 MOST_FEED_FORWARDS = 32
@@ -49,7 +57,7 @@ class MobileBertConfig(BertConfig):
     num_feedforward_networks: int = whole(1, MOST_FEED_FORWARDS)
     normalization_type: str = one_of("layer_norm", ("layer_norm", "no_norm", "manual_layer_norm"))
     classifier_activation: bool = switch(True)
-    quantisation: Quantisation | None = None
+    quantisation: Quantisation | None = fitted(None, parse_quantisation)
 
     # The layer between embeddings and encoder is part of the embeddings.
     projects = is_plain = False
@@ -63,7 +71,6 @@ class MobileBertConfig(BertConfig):
             raise InputError(f"embedding_size ({self.embedding_width}) must not be more than "
                              f"hidden_size ({self.hidden_size}).")
         check_weights(self)
-        parse_quantisation(self)
 
     @property
     def pooler_type(self) -> str:     # type: ignore[override]
