@@ -224,6 +224,8 @@ FURTHER = {"WordOrderLM": ("masked_lm", "models.structbert.objective")}
 # that head, module.
 CAUSAL = {"NextTokenLM": ("masked_lm", "models.gpt.objective"),
           "StreamLM": ("permutation_lm", "models.xlnet.stream_lm")}
+# Objectives that a learner adds, which are not saved: class -> name, module.
+OF_LEARNERS = {"HeadGates": ("head_gates", "head_gates")}
 # Objectives that compare a network with a teacher, which are not saved: class -> name, module.
 TAUGHT = {
     "AttentionMapTransfer": ("attention_map_transfer", "models.mobilebert.objective"),

@@ -117,7 +117,7 @@ WITHOUT_DROPOUT = {"EncoderConfig 1", "BiLstmConfig 1", "MobileBertConfig 5", "E
                    "MultipleChoice", "StreamLM", "DualMaskedLM", "taught", "Electra", "HeadGates"}
 OPTIONS = {"StepClassification": {"label_gain": True},
            "ConditionalSpan": {"num_starts": 1, "num_ends": 1},     # others are equally unlikely
-           "Classification": {"bilstm_size": 2, "label_smoothing": 0.1, "class_weights": [1, 2]},
+           "Classification": {"reader_size": 2, "label_smoothing": 0.1, "class_weights": [1, 2]},
            "FeatureTagging": {"layers": "elmo", "do_layer_norm": True, "l2_coef": 0.1,
                               "lstm_layers": 1},
            "AttentiveClassification": {"pairs": True, "hidden_size": 5, "lstm_layers": 1},

@@ -12,7 +12,7 @@ from bert_tf import bert, models, objectives
 from bert_tf.config import ElmoConfig, EncoderConfig, UniversalConfig
 from bert_tf.finetuning.model import ClassifierFlags
 from bert_tf.flags.options import fields_of
-from bert_tf.heads import CAUSAL, CHOICES, FURTHER, HEADS, OBJECTIVES, TAUGHT
+from bert_tf.heads import CAUSAL, CHOICES, FURTHER, HEADS, OBJECTIVES, OF_LEARNERS, TAUGHT
 from bert_tf.objectives.base import Objective
 
 CONFIG = EncoderConfig(vocab_size=7, hidden_size=4, num_hidden_layers=4, num_attention_heads=2,
@@ -38,8 +38,7 @@ def objective_classes():
 def test_every_objective_has_a_row_and_every_row_an_objective():
     rows = {*((head.objective, head.module) for head in HEADS.values()),
             *((objective, module)
-              for objective, (_, module) in (CAUSAL | FURTHER | TAUGHT).items()),
-            ("HeadGates", "head_gates")}        # which is part of a learner, never of a model
+              for objective, (_, module) in (CAUSAL | FURTHER | OF_LEARNERS | TAUGHT).items())}
     rows = {(objective, f"bert_tf.{module}" if "." in module else
              f"bert_tf.objectives.{module}") for objective, module in rows}
     assert set(objective_classes()) == rows

@@ -172,7 +172,7 @@ def _learner(weights):
                     "span_boundary/position_embeddings"].shape[0]
             reader = f"{head.name}/{next(iter(BILSTM))}"
             if reader in weights.tensors:
-                options["bilstm_size"] = weights.tensors[reader].shape[1] // 4
+                options["reader_size"] = weights.tensors[reader].shape[1] // 4
             if head.name == "masked_lm":
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
             objectives.append(_described(objective_of(head, weights.config.is_causal), **options))

@@ -17,6 +17,7 @@ _VARIANTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
                      "models.mobilebert.layers", "WiderTable"),
     "prediction_layer": (lambda config: config.model_type == "modernbert",
                          "models.modernbert.layers", "HiddenLayer"),
+    "reader": (lambda config: True, "objectives.lstms", "HeadReader"),      # of a head
     "rounded_dense": (lambda config: config.quantisation.scheme == "affine",
                       "models.mobilebert.affine", "AffineDense"),
 }

@@ -5,14 +5,13 @@ from typing import Any
 
 import lazy_loader
 
-from bert_tf.heads import CAUSAL, FURTHER, HEADS, TAUGHT
+from bert_tf.heads import CAUSAL, FURTHER, HEADS, OF_LEARNERS, TAUGHT
 
 _MODULES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
-            "head_gates": ["HeadGates"],
             "taught": ["TaughtObjective"]}
 for _head in HEADS.values():
     _MODULES.setdefault(_head.module, []).append(_head.objective)
-for _objective, (_, _module) in (CAUSAL | FURTHER | TAUGHT).items():
+for _objective, (_, _module) in (CAUSAL | FURTHER | OF_LEARNERS | TAUGHT).items():
     _MODULES.setdefault(_module, []).append(_objective)
 
 # BERT's objectives and its relatives' are in their folders.

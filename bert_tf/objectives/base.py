@@ -13,10 +13,9 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.from_keras import argmax
-from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
+from bert_tf.layers.variants import variant
 from bert_tf.objectives.divergences import DIVERGENCES
-from bert_tf.objectives.lstms import LstmReader
 
 Batch = Mapping[str, Tensor]
 
@@ -182,10 +181,9 @@ class LinearHead(Objective):
         source: `pooled_output` [B, H] or `sequence_output` [B, S, H].
         reads: its first name is the feature of the labels, integer [B] or [B, 1].
         dropout_rate: before the dense layer.
-        reader: a subclass's layer before the dropout, or None.
-        bilstm_size: width of each direction of a bidirectional LSTM on `sequence_output` that
-            replaces `source`; 0 for none (arXiv:1810.04805, table 5, "+ BiLSTM"). The last states
-            of both directions replace a pooled output.
+        reader: a layer before the dropout, or None.
+        reader_size: width of each direction of a recurrent `reader` of `sequence_output`, whose
+            result replaces `source` (arXiv:1810.04805, table 5); 0 for none.
         orders: sequences an example, such as both orders of two texts; the sum of their pooled
             outputs is classified.
     """
@@ -195,15 +193,15 @@ class LinearHead(Objective):
     reads: tuple[str, ...] = ("label_ids",)
 
     def __init__(self, config: Sizes, units: int, dropout_rate: float = 0.1,
-                 reader: keras.layers.Layer | None = None, bilstm_size: int = 0, orders: int = 1,
+                 reader: keras.layers.Layer | None = None, reader_size: int = 0, orders: int = 1,
                  **kwargs: Any):
         super().__init__(config, **kwargs)
-        if bilstm_size < 0:
-            raise InputError(f"bilstm_size is {bilstm_size}; it must be at least 0.")
-        if bilstm_size:
-            reader = LstmReader(config, "last", bilstm_size, 1, name="bilstm",
-                                dtype=kwargs.get("dtype"))
-        self.dropout_rate, self.bilstm_size, self.orders = dropout_rate, bilstm_size, orders
+        if reader_size < 0:
+            raise InputError(f"reader_size is {reader_size}; it must be at least 0.")
+        if reader_size:
+            reader = variant("reader", config)(config, reader_size, self.source,
+                                               dtype=kwargs.get("dtype"))
+        self.dropout_rate, self.reader_size, self.orders = dropout_rate, reader_size, orders
         self.reader: Any = reader
         self.classifier = self.dense(units, initializer=config.head_initializer)
         self.build()
@@ -227,8 +225,8 @@ class LinearHead(Objective):
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
         """`outputs[self.source]`, float [..., H] -> float32 logits [..., units]."""
-        if self.bilstm_size:
-            x = self._read(outputs, batch["input_mask"])
+        if self.reader_size:
+            x = self.reader(outputs, batch["input_mask"])
         else:
             x = outputs[self.source]
             if self.source == "sequence_output":
@@ -237,15 +235,6 @@ class LinearHead(Objective):
             x = ops.sum(ops.reshape(x, (-1, self.orders, x.shape[-1])), axis=1)
         x = dropout(x, self.dropout_rate, dropout_seed)                         # [..., H]
         return ops.cast(self.classifier(x), "float32")
-
-    def _read(self, outputs, input_mask):
-        """Returns the LSTM's replacement of `source`: float [B, S, 2 * size], or [B, 2 * size]."""
-        mask = ops.reshape(input_mask, (-1, ops.shape(input_mask)[-1]))         # [B, S]
-        x = self.reader(outputs, mask)
-        if self.source == "sequence_output":
-            return x
-        size = self.bilstm_size
-        return ops.concatenate([last_token(x[:, :, :size], mask), x[:, 0, size:]], axis=-1)
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights [B]."""
@@ -260,7 +249,7 @@ class LinearHead(Objective):
         return labels, ops.broadcast_to(weights, ops.shape(labels))
 
     def get_config(self) -> dict[str, Any]:
-        reader = {"bilstm_size": self.bilstm_size} if self.bilstm_size else {}
+        reader = {"reader_size": self.reader_size} if self.reader_size else {}
         orders = {"orders": self.orders} if self.orders > 1 else {}
         return {**super().get_config(), "dropout_rate": self.dropout_rate, **reader, **orders}
 

@@ -12,6 +12,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
+from bert_tf.layers.masks import last_token
 
 # Sources of `LstmReader`'s features, and the number of layers that the encoder needs.
 CHOICES = {"embeddings": 0, "second_to_last": 2, "last": 1, "weighted_sum_last_4": 4,
@@ -125,3 +126,26 @@ class LstmReader(FromConfig, keras.layers.Layer):
             hidden = [outputs["embedding_output"], *hidden]
         return mix_layers(hidden[-self.layer_weights.shape[0]:], self.layer_weights, self.scale,
                           input_mask, self.do_layer_norm)
+
+
+class HeadReader(LstmReader):
+    """The LSTM between a network and a head of one layer.
+
+    Args:
+        size: width of each direction.
+        source: the output that it replaces, `sequence_output` or `pooled_output`.
+    """
+
+    def __init__(self, config: Sizes, size: int, source: str, **kwargs: Any):
+        super().__init__(config, "last", size, 1, name="bilstm", **kwargs)
+        self.source = source
+
+    def call(self, outputs: Mapping[str, Any], input_mask: Tensor) -> Tensor:
+        """A network's outputs, and integer [..., S] -> float [B, S, 2 * size]; the last states of
+        both directions, [B, 2 * size], in place of a pooled output."""
+        mask = ops.reshape(input_mask, (-1, ops.shape(input_mask)[-1]))         # [B, S]
+        x = super().call(outputs, mask)
+        if self.source == "sequence_output":
+            return x
+        size = self.width // 2
+        return ops.concatenate([last_token(x[:, :, :size], mask), x[:, 0, size:]], axis=-1)

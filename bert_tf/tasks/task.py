@@ -188,7 +188,7 @@ class Kind:
         if not BILSTM.keys() <= HEADS[name].shapes.keys():
             raise InputError(f"--bilstm_size is for heads of one layer, not for {name}; leave the "
                              "flag out.")
-        return name, {**arguments, "bilstm_size": size}
+        return name, {**arguments, "reader_size": size}
 
     def _head(self, task, options):
         return self.name, {"num_labels": len(task.labels)} if self.has_labels else {}

@@ -181,10 +181,10 @@ def test_the_pooled_output_is_that_of_the_last_token():
 
 
 @pytest.mark.parametrize("make, width", [
-    (lambda: Classification(CONFIG, 2, bilstm_size=4), (4, 2)),
-    (lambda: Tagging(CONFIG, 2, bilstm_size=4), (4, 10, 2)),
-    (lambda: AnswerSpan(CONFIG, bilstm_size=4), (4, 2, 10)),
-    (lambda: MultipleChoice(CONFIG, bilstm_size=4), (2, 2))])
+    (lambda: Classification(CONFIG, 2, reader_size=4), (4, 2)),
+    (lambda: Tagging(CONFIG, 2, reader_size=4), (4, 10, 2)),
+    (lambda: AnswerSpan(CONFIG, reader_size=4), (4, 2, 10)),
+    (lambda: MultipleChoice(CONFIG, reader_size=4), (2, 2))])
 def test_an_lstm_sees_both_sides_but_no_padding(make, width):
     head = make()
     learner, batch = Learner(BertEncoder(CONFIG), [head]), batch_of(4)
@@ -204,7 +204,7 @@ def test_an_lstm_sees_both_sides_but_no_padding(make, width):
     changed = {**batch, "input_ids": batch["input_ids"].copy()}
     changed["input_ids"][..., 3] = 4
     assert not np.allclose(logits(changed).reshape(-1)[0], found.reshape(-1)[0], atol=1e-7)
-    assert type(head).from_config(head.get_config()).bilstm_size == 4
+    assert type(head).from_config(head.get_config()).reader_size == 4
 
 
 def test_hidden_tokens_are_put_back(tmp_path):

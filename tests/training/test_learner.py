@@ -64,7 +64,7 @@ FORMS_OF_ROWS = [
 @pytest.mark.parametrize("head, form", [
     *[(lambda config: Classification(config, 3), form) for form in FORMS_OF_ROWS],
     (lambda config: Regression(config), {}), (lambda config: Classification(
-        config, 3, bilstm_size=2), {}), (lambda config: Tagging(config, 3), {})])
+        config, 3, reader_size=2), {}), (lambda config: Tagging(config, 3), {})])
 def test_a_last_layer_that_computes_only_what_is_read_changes_nothing(head, form):
     """Logits and gradients are those of a network that computes all tokens."""
     config = EncoderConfig(**{**CONFIG.to_dict(), **form})
