@@ -37,7 +37,6 @@ FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpo
 _EVALUATION = ("eval_steps", "max_eval_steps")
 # Where the network's own values are; `_RECIPE_OF_CONFIG` belongs to the recipe all the same.
 _CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
-_DISTILLATION = "distillation"      # a row of `recipes.distillation`, or a row for each task
 # What a trial keeps for later starts to follow, and no flag gives.
 FIRST_WEIGHTS = "digest_of_first_weights"
 _FOLLOWED = ("padding", FIRST_WEIGHTS)
@@ -96,7 +95,7 @@ def _compare_networks(name, old, new, free=()):
 
 def _phrase(name, old, new, inner=""):
     """Names a difference, with its values where they can be read."""
-    if name == _DISTILLATION and all("terms" in (row or {}) for row in (old, new)):
+    if all(isinstance(row, dict) and "terms" in row for row in (old, new)):     # of recipes
         old, new = _leaves(old), _leaves(new)
         inner = next(leaf for leaf in (*new, *old) if old.get(leaf) != new.get(leaf))
         return _phrase("recipe", old.get(inner), new.get(inner), inner.rpartition("/")[2] + " ")

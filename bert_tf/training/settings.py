@@ -248,8 +248,8 @@ class LossSettings:
         least=0, rare=True)
     concrete_coef: float = option(
         0.0, "Give each attention head a gate, and add the mean number of open gates per layer to "
-        "the loss with this weight (arXiv:1905.09418). bert-prune --prune_heads=dead then removes "
-        "the heads with closed gates. 0: no gates.", least=0, rare=True)
+        "the loss with this weight (arXiv:1905.09418). docs/smaller.md shows how the heads with "
+        "closed gates are then removed. 0: no gates.", least=0, rare=True)
     concrete_learning_rate: float = _of_gates(
         0.0, "Learning rate of the gates, on the same schedule as the other weights; 0: "
         "--learning_rate. In short training, gates only close with a much larger learning rate, "
@@ -309,8 +309,8 @@ class RobustnessSettings:
         choices=("noise", "step"))
     adv_alpha: float = _of_smart(1.0, "Weight of the divergence.", least=0)
     adv_loss: str = _of_smart(
-        "sym_kl", "The divergence, as in --soft_loss of bert-distill; in regression, the squared "
-        "difference.", choices=CRITERIA)
+        "sym_kl", "The divergence. ns_kl, ns_sym_kl, js and hl: NsKl, NsSymKl, JS and HL of its "
+        "authors' code. In regression, always the squared difference.", choices=CRITERIA)
     adv_noise_var: float = _of_smart(
         1e-5, "Standard deviation of the first noise. bfloat16 needs at least 0.01 and float16 "
         "0.001, since smaller noise is lost in rounding.", above=0)

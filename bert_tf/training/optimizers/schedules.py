@@ -11,13 +11,13 @@ from bert_tf.training.optimizers.table import SCHEDULES
 # Functions of the step, float32, and of the `WarmupLinearDecay` that asks.
 
 
-def _bert_decay(step, its):
-    """google-research/bert optimization.py: a line from step 0, below the peak after a warm-up."""
+def _line(step, its):
+    """A line from step 0, below the peak after a warm-up (google-research/bert optimization.py)."""
     return 1.0 - ops.minimum(step / its.total_steps, 1.0)
 
 
-def _roberta_decay(step, its):
-    """fairseq polynomial_decay_schedule.py: a line from the peak, at the end of the warm-up."""
+def _line_from_peak(step, its):
+    """A line from the peak, at the end of the warm-up (fairseq polynomial_decay_schedule.py)."""
     falling = max(its.total_steps - its.warmup_steps, 1)
     return 1.0 - ops.minimum((step - its.warmup_steps) / falling, 1.0)
 
@@ -26,30 +26,30 @@ def _half_wave(step, steps):
     return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / steps, 1.0)))
 
 
-def _cosine_decay(step, its):
-    """openai/finetune-transformer-lm opt.py, warmup_cosine: half a wave from step 0 on."""
+def _cosine(step, its):
+    """Half a wave from step 0 on (openai/finetune-transformer-lm opt.py, warmup_cosine)."""
     return _half_wave(step, its.total_steps)
 
 
-def _xlnet_cosine_decay(step, its):
-    """zihangdai/xlnet model_utils.py: half a wave from the end of the warm-up on."""
+def _cosine_from_peak(step, its):
+    """Half a wave from the end of the warm-up on."""
     return _half_wave(step - its.warmup_steps, max(its.total_steps - its.warmup_steps, 1))
 
 
-def _rsqrt_decay(step, its):
+def _rsqrt(step, its):
     """tensorflow/mesh learning_rate_schedules.py, `truncated_rsqrt`: the peak until the end of the
     warm-up, then it falls with the root of the step."""
     return ops.rsqrt(ops.maximum(step, max(its.warmup_steps, 1.0)) / max(its.warmup_steps, 1.0))
 
 
-def _noam_decay(step, its):
+def _noam(step, its):
     """`learning_rate_schedule_noam` as in its class: the same, and a line down to 0 in the last
     tenth of the steps. The original's rates after the last step are below 0."""
     falling = ops.clip((its.total_steps - step) / (0.1 * its.total_steps), 0.0, 1.0)
-    return _rsqrt_decay(step, its) * falling
+    return _rsqrt(step, its) * falling
 
 
-def _slanted_decay(step, its):
+def _slanted(step, its):
     """`slanted_triangular` (arXiv:1801.06146, section 3.2): from 1/32 of the peak up to it, and
     down again to the end of the run, after which the rate stays. The original falls in 9 times a
     warm-up of a tenth, rounded down, and then below 0: the same where 10 divides the steps."""
@@ -60,13 +60,13 @@ def _slanted_decay(step, its):
     return (1.0 + 31.0 * part) / 32.0
 
 
-def _exponential_decay(step, its):
+def _exponential(step, its):
     """tensorflow/models research/adversarial_text: 0.9999 a step; its fine-tuning has 0.9998, the
     power 2."""
     return ops.exp(math.log(0.9999) * step)
 
 
-def _cosine_rsqrt_decay(step, its):
+def _cosine_rsqrt(step, its):
     """AnswerDotAI/ModernBERT scheduler.py, CosineInverseSqrtScheduler (arXiv:2402.17834): in a
     quarter of the run a quarter of a cosine wave, and then an inverse square root that continues it
     with the same slope."""
@@ -84,10 +84,9 @@ def _constant(step, its):
 
 
 # The factor of the peak after the warm-up, by the names in the table.
-DECAYS = {"line": _bert_decay, "line_from_peak": _roberta_decay, "cosine": _cosine_decay,
-          "cosine_from_peak": _xlnet_cosine_decay, "rsqrt": _rsqrt_decay, "noam": _noam_decay,
-          "slanted": _slanted_decay, "constant": _constant, "exponential": _exponential_decay,
-          "cosine_rsqrt": _cosine_rsqrt_decay}
+DECAYS = {decay.__name__[1:]: decay for decay in (
+    _line, _line_from_peak, _cosine, _cosine_from_peak, _rsqrt, _noam, _slanted, _exponential,
+    _cosine_rsqrt, _constant)}
 
 
 @register
@@ -95,24 +94,14 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Rises from `start` to the peak, and falls to `end`; both are 0 but in stages of a run.
 
     At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as the
-    row of `SCHEDULES` has it: "bert" falls as peak * (1 - t / total_steps), "roberta" as peak * (1
-    - (t - warmup_steps) / (total_steps - warmup_steps)).
-
-    "electra": the rate is bert's line times min(1, t / warmup_steps) (google-research/electra
-    model/optimization.py). "gpt" is one step later: its code counts a step before it takes it.
-    "spanbert" is "bert" except in two steps at the peak: the first, before which SpanBERT's code
-    sets no rate, and the last of the warm-up. "model_garden": the warm-up ends at bert's line
-    (tensorflow/models official/modeling/optimization/lr_schedule.py).
-
-    A row with a `tail` falls to `end` in the last `decay_steps` of `total_steps`; 0: in a tenth of
-    them (AnswerDotAI/ModernBERT scheduler.py, whose warm-up has 1e-10 of the peak as its start).
+    row `form` of `SCHEDULES` has it: "bert" falls as peak * (1 - t / total_steps). A row with a
+    `tail` falls to `end` in the last `decay_steps` of `total_steps`; 0: in a tenth of them
+    (AnswerDotAI/ModernBERT scheduler.py, whose warm-up has 1e-10 of the peak as its start).
 
     With a start and an end the warm-up is start + (peak - start) * t / warmup_steps, and a factor f
-    of the peak becomes end + (peak - end) * f.
-
-    google-research/albert optimization.py adds two numbers: the power of the factor that falls, and
-    the step at which the warm-up begins, for a warm-up in the middle of a run. Rates before that
-    step are below 0.
+    of the peak becomes end + (peak - end) * f. `power` is that of the factor that falls, and
+    `warmup_start` the step at which a warm-up in the middle of a run begins; rates before it are
+    below 0.
     """
 
     def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0, form: str = "bert",
@@ -137,9 +126,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return rate + self.end if self.end else rate
 
     def __call__(self, step):
-        step = ops.cast(step, "float32") + (self.form == "gpt")
-        rate = self._falling(step)
-        leads_to = SCHEDULES[self.form].warmup
+        row = SCHEDULES[self.form]
+        step = ops.cast(step, "float32") + row.ahead
+        rate, leads_to = self._falling(step), row.warmup
         if self.warmup_steps and leads_to != "own":
             if leads_to == "product":
                 rising = rate
@@ -153,13 +142,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             if self.start:
                 warmup = warmup + self.start
             rate = ops.where(step < self.warmup_steps, warmup, rate)
-        if self.form == "spanbert":
+        if row.peaks:
             is_peak = ops.logical_or(ops.equal(step, 0), ops.equal(step, self.warmup_steps))
             rate = ops.where(is_peak, self.peak, rate)
         return rate
 
     def get_config(self):
-        return {"peak": self.peak, "total_steps": self.total_steps,
-                "warmup_steps": self.warmup_steps, "form": self.form, "power": self.power,
-                "warmup_start": self.warmup_start, "start": self.start, "end": self.end,
-                "decay_steps": self.decay_steps}
+        return dict(vars(self))

@@ -108,6 +108,8 @@ class Schedule:
         ends: whether the rate depends on the step where it ends.
         tail: how it falls from there to the end in the last steps, --num_decay_steps: "line", or
             "root", with the square root of the steps; "" where they are not special.
+        ahead: a number that is added to the step.
+        peaks: whether the first step and the last of the warm-up have the peak.
     """
 
     help: str
@@ -116,17 +118,24 @@ class Schedule:
     outlasts: bool = False
     ends: bool = True
     tail: str = ""
+    ahead: int = 0
+    peaks: bool = False
 
 
 SCHEDULES = {
     "bert": Schedule("linear, as if from the peak at step 0.", "line"),
     "roberta": Schedule("linear from the peak at the end of the warm-up.", "line_from_peak"),
+    # google-research/electra model/optimization.py: the factor is min(1, t / warmup_steps).
     "electra": Schedule("bert's line times the warm-up.", "line", "product"),
+    # SpanBERT's code sets no rate before the first step.
     "spanbert": Schedule("bert's, but with the peak at the first step and at the end of the "
-                         "warm-up.", "line"),
+                         "warm-up.", "line", peaks=True),
+    # tensorflow/models official/modeling/optimization/lr_schedule.py.
     "model_garden": Schedule("bert's line, joined smoothly by the warm-up.", "line", "line"),
-    "gpt": Schedule("electra's, one step later.", "line", "product"),
+    # Its code counts a step before it takes it.
+    "gpt": Schedule("electra's, one step later.", "line", "product", ahead=1),
     "cosine": Schedule("half a cosine wave from step 0.", "cosine"),
+    # zihangdai/xlnet model_utils.py.
     "xlnet_cosine": Schedule("half a cosine wave from the end of the warm-up.", "cosine_from_peak"),
     "rsqrt": Schedule("the peak during the warm-up, then falling with the inverse square root of "
                       "the step.", "rsqrt", "own", outlasts=True, ends=False),
