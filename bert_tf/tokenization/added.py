@@ -1,6 +1,4 @@
-"""Tokens that were added to a Hugging Face tokenizer: found in a text before it is cut, as in
-transformers (tokenizers, `AddedVocabulary`).
-"""
+"""Added tokens, found in a text before it is cut (`AddedVocabulary` of the library tokenizers)."""
 
 import copy
 import itertools
@@ -22,8 +20,7 @@ _JOINERS = "\u200c\u200d"
 
 
 class _Finder:
-    """Finds tokens in a text as it is, and between these, tokens in what `fold` makes of its
-    characters."""
+    """Finds tokens in a text as it is, and between these, tokens in what `fold` makes of it."""
 
     def __init__(self, added: Mapping[str, dict], fold: Callable[[str], str]):
         self._passes = []
@@ -45,10 +42,6 @@ class _Finder:
         return parts
 
 
-def _is_in_word(char):
-    return unicodedata.category(char) in _IN_WORDS or char in _JOINERS
-
-
 def _cut(text, start, end, regex, entries, change) -> Iterator[_Part]:
     """Yields the parts of a part of a text. Tokens are found first, and then take the blanks beside
     them, also those that `change` puts around an ideograph: the ideograph stays in the text."""
@@ -57,8 +50,9 @@ def _cut(text, start, end, regex, entries, change) -> Iterator[_Part]:
     for match in regex.finditer(changed):
         index, entry = entries[match.group()]
         first, last = match.span()
-        if entry.get("single_word") and any(map(_is_in_word, (
-                *changed[max(first - 1, 0):first], *changed[last:last + 1]))):
+        beside = changed[max(first - 1, 0):first] + changed[last:last + 1]
+        if entry.get("single_word") and any(
+                unicodedata.category(char) in _IN_WORDS or char in _JOINERS for char in beside):
             continue
         before, after = first, last
         if entry.get("lstrip") and taken < first:
@@ -79,8 +73,7 @@ class AddingTokenizer(Tokenizer):
     """A tokenizer that finds added tokens in a text. Another one splits the text between them."""
 
     def __init__(self, tokenizer: Tokenizer, added: Mapping[str, dict]):
-        """`added` is {id: token}, as `added_tokens_decoder` of transformers has it; ids that the
-        vocabulary lacks follow its own."""
+        """`added`: as transformers' `added_tokens_decoder`; new ids follow the vocabulary's."""
         super().__init__(copy.copy(tokenizer.vocabulary), tokenizer.do_lower_case,
                          **{**tokenizer.settings, ADDED: dict(added)})
         self._plain, self._find = tokenizer, _Finder(added, tokenizer.fold)

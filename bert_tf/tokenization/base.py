@@ -11,33 +11,10 @@ import numpy as np
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError, check_least, warn
-from bert_tf.files import (
-    fetched,
-    is_file,
-    is_folder,
-    match_names,
-    write_aside,
-    write_json,
-)
-from bert_tf.tokenization import tokenizer_json
-from bert_tf.tokenization.library_settings import (
-    SETTINGS_FILE,
-    added_tokens,
-    check_settings,
-    has_other_class,
-    new_settings_file,
-    settings_beside,
-    settings_file,
-    warn_of_defaults,
-)
+from bert_tf.files import fetched, is_file, is_folder, match_names, write_aside, write_json
+from bert_tf.tokenization import library_settings, tokenizer_json
 from bert_tf.tokenization.packing import encode_pairs
-from bert_tf.tokenization.vocabulary import (
-    PADDING,
-    Vocabulary,
-    has_accents,
-    looks_lower_case,
-    shown_case,
-)
+from bert_tf.tokenization.vocabulary import PADDING, Vocabulary
 
 MODEL_FILE = "spiece.model"
 _CASE = "do_lower_case"
@@ -97,10 +74,16 @@ class Tokenizer:
         Raises:
             InputError: there is no text, or something else.
         """
-        tuples = _tuples(texts)
-        least = self.vocabulary.layout.special(True) + 1
+        texts = listed(texts)
+        tuples = [text if isinstance(text, tuple) else (text,)
+                  for text in (texts if isinstance(texts, list) else [texts])]
+        for number, row in enumerate(tuples):
+            if not 1 <= len(row) <= 2 or not all(isinstance(text, str) for text in row):
+                raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two texts.")
+        if not tuples:
+            raise InputError("there is no text; give at least one.")
         if max_seq_length is not None:
-            check_least("max_seq_length", max_seq_length, least)
+            check_least("max_seq_length", max_seq_length, self.vocabulary.layout.special(True) + 1)
         if pad_to_max and max_seq_length is None:
             raise InputError("pad_to_max needs max_seq_length, the length to pad to; give it.")
         width = max(map(len, tuples))
@@ -134,10 +117,9 @@ class Tokenizer:
         return self._without_special(ids) if skip_special else ids
 
     def _without_special(self, ids):
-        """Leaves out special tokens, unknown ones and masks aside, and padding. If padding is a
-        token of texts, as in some files, it is padding only at the end, behind a special token."""
-        vocabulary, end = self.vocabulary, len(ids)
-        pad = vocabulary.pad_id
+        """Keeps unknown tokens and masks. Padding that is a token of texts too, as in some files,
+        is padding only at the end, behind a special token."""
+        vocabulary, pad, end = self.vocabulary, self.vocabulary.pad_id, len(ids)
         dropped = {*vocabulary.special_ids} - {vocabulary.unk_id} | {pad}
         if vocabulary.special.get("pad", PADDING) != vocabulary.tokens[pad]:
             dropped -= {pad} - {vocabulary.cls_id, vocabulary.sep_id}
@@ -159,6 +141,11 @@ class Tokenizer:
     def __repr__(self) -> str:
         case = "lower-cases" if self.do_lower_case else "cased"
         return f"{type(self).__name__}({self.vocabulary.size:,} tokens, {case})"
+
+    @property
+    def shown_case(self) -> bool | None:
+        """Whether the tokens show that text is lower-cased; None if it is open, or no choice."""
+        return self.vocabulary.shown_case() if self.has_choice_of_case else None
 
     @property
     def plain(self) -> "Tokenizer":
@@ -252,19 +239,19 @@ class Tokenizer:
         return {"tokenizer": told} if told else {}
 
     def library_settings(self) -> dict[str, Any]:
-        """Returns what `SETTINGS_FILE` has: transformers' names, and settings that it ignores."""
+        """Returns what tokenizer_config.json has: transformers' names, and settings of ours."""
         named = {"tokenizer_class": self.library_class} if self.library_class else {}
         return {**named, "do_lower_case": self.do_lower_case, **self.settings}
 
     def describe_beside(self, path: str) -> None:
-        """Writes the settings beside the vocabulary at `path`, where `open_tokenizer` reads them.
-        """
-        write_json(new_settings_file(path), self.library_settings())
+        """Writes the settings beside a vocabulary, where `open_tokenizer` reads them."""
+        write_json(library_settings.new_settings_file(path), self.library_settings())
 
     def save(self, folder: str, settings: dict[str, Any] | None = None) -> None:
-        """Writes the vocabulary's files as they were read, and `SETTINGS_FILE` with `settings` or,
-        without any, the `library_settings`. `open_tokenizer` reads the folder."""
-        write_json(os.path.join(folder, SETTINGS_FILE), settings or self.library_settings())
+        """Writes the vocabulary's files as they were read, and tokenizer_config.json with
+        `settings`, or the `library_settings`. `open_tokenizer` reads the folder."""
+        write_json(os.path.join(folder, library_settings.SETTINGS_FILE),
+                   settings or self.library_settings())
         # The vocabulary comes last: where there is one, its settings are there too.
         for name, content in self.vocabulary.files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
@@ -288,23 +275,10 @@ def listed(values: Any) -> Any:
     return [tuple(row) if len(row) > 1 else row[0] for row in np.asarray(values).tolist()]
 
 
-def _tuples(texts):
-    texts = listed(texts)
-    tuples = [text if isinstance(text, tuple) else (text,)
-              for text in (texts if isinstance(texts, list) else [texts])]
-    for number, row in enumerate(tuples):
-        if not 1 <= len(row) <= 2 or not all(isinstance(text, str) for text in row):
-            raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two texts.")
-    if not tuples:
-        raise InputError("there is no text; give at least one.")
-    return tuples
-
-
 def check_case(tokenizer: Tokenizer, source: str) -> None:
-    """Raises InputError for a cased vocabulary with lower-cased text, and for a lower-case one with
-    cased text, where the tokens show it and the case can be chosen. `source` names the vocabulary.
-    """
-    shown = shown_case(tokenizer.vocabulary) if tokenizer.has_choice_of_case else None
+    """Raises InputError, which names the vocabulary `source`, if its tokens show another case than
+    the text has, and the case can be chosen."""
+    shown = tokenizer.shown_case
     if shown is False and tokenizer.do_lower_case:
         raise InputError(f"{source} has tokens with capital letters, which lower-cased text never "
                          "uses; give --do_lower_case=False.")
@@ -314,8 +288,8 @@ def check_case(tokenizer: Tokenizer, source: str) -> None:
 
 
 def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
-    """Raises InputError for a SentencePiece model without sentinels, whose last pieces would be
-    taken for them. `source` names the vocabulary."""
+    """Raises InputError, which names the vocabulary `source`, for a SentencePiece model without
+    sentinels, whose last pieces would be taken for them."""
     if not getattr(tokenizer, "has_sentinels", True):
         raise InputError(f"{source} is a SentencePiece model without sentinels (<extra_id_0>, "
                          "...); give the SentencePiece model of an encoder with a decoder.")
@@ -324,7 +298,7 @@ def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
 def find_vocabulary(folder: str) -> str | None:
     """Returns the vocabulary's file in a folder, or None."""
     library_file = tokenizer_json.find(folder)
-    if library_file and has_other_class(folder):
+    if library_file and library_settings.has_other_class(folder):
         return library_file
     # A vocab.txt comes first where there are several.
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
@@ -334,16 +308,6 @@ def find_vocabulary(folder: str) -> str | None:
             if len(paths) == 1 and is_file(paths[0]) and not (name == "*.model" and library_file):
                 return paths[0]
     return library_file
-
-
-def _vocabulary_file(path):
-    path = fetched(path, with_weights=False)
-    if not is_folder(path):
-        return path
-    file = find_vocabulary(path)
-    if not file:
-        raise InputError(f"there is no vocabulary in {path}; name the file of the vocabulary.")
-    return file
 
 
 def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | None = None,
@@ -367,30 +331,38 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
         InputError: no readable vocabulary at `path`, or a setting that this kind of tokenizer
             lacks.
     """
-    path = _vocabulary_file(path)
-    check_settings(path)
-    has_old_files = (os.path.basename(path) == tokenizer_json.NAME
-                     and not has_other_class(os.path.dirname(path))
-                     and tokenizer_json.has_old_files(path))
-    made = (_open_old_files if has_old_files else _open)(path, do_lower_case, rows, saved, settings)
+    folder = path = fetched(path, with_weights=False)
+    if is_folder(folder) and not (path := find_vocabulary(folder) or ""):
+        raise InputError(f"there is no vocabulary in {folder}; name the file of the vocabulary.")
+    library_settings.check_settings(path)
+    opened = _open
+    if (os.path.basename(path) == tokenizer_json.NAME
+            and not library_settings.has_other_class(os.path.dirname(path))
+            and tokenizer_json.has_old_files(path)):
+        opened = _open_old_files
+    made = opened(path, do_lower_case, rows, saved, settings)
     if do_lower_case is None and saved is None and made.name == "wordpiece":
-        warn_of_defaults(path, {"tokenize_chinese_chars": True, **made.library_settings()})
+        library_settings.warn_of_defaults(
+            path, {"tokenize_chinese_chars": True, **made.library_settings()})
     return made
 
 
 def _open(path, do_lower_case, rows, saved, settings, described=None):
-    """Returns the tokenizer of a vocabulary's file. `described`: the file that describes it, and
-    what this says; None: the one beside it."""
+    """`described`: the file that describes the vocabulary, and what this says; None: as beside."""
     kind = next((name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                  if path.endswith(endings) and getattr(tokenization, name).reads(path)),
                 "WordpieceTokenizer")
     tokenizer = getattr(tokenization, kind)
     vocabulary = tokenizer.read_vocabulary(path)
-    file, beside = described or (settings_file(path), None)
+    file, beside = described or (library_settings.settings_file(path), {})
     if saved is not None:
         beside = {**saved}
-    elif beside is None:
-        beside = _saved_settings(path, tokenizer, vocabulary, rows)
+    elif not described and (tokenizer.setting_names or tokenizer.has_choice_of_case):
+        beside = {name: value for name, value in library_settings.settings_beside(path).items()
+                  if name in (_CASE, *tokenizer.setting_names)}
+        if tokenizer.setting_names:
+            beside[ADDED] = library_settings.added_tokens(
+                path, vocabulary.tokens, vocabulary.ids, rows)
     added = {key: token for key, token in beside.pop(ADDED, {}).items()
              if rows is None or int(key) < rows}
     in_file = beside.pop(_CASE, None)
@@ -401,8 +373,9 @@ def _open(path, do_lower_case, rows, saved, settings, described=None):
     if unknown:
         raise InputError(f"the tokenizer of {path} has no setting {unknown[0]}; leave the setting "
                          "out, or give a WordPiece vocab.txt.")
-    lower = in_file if do_lower_case is None else do_lower_case
-    lower = looks_lower_case(vocabulary) if lower is None else bool(lower)
+    lower = do_lower_case
+    if lower is None:
+        lower = vocabulary.looks_lower_case() if in_file is None else bool(in_file)
     if lower and saved is None and "strip_accents" in tokenizer.setting_names:
         settings = _accents(vocabulary, file if in_file else "", settings) | settings
     made = tokenizer(vocabulary, lower, **settings)
@@ -410,10 +383,9 @@ def _open(path, do_lower_case, rows, saved, settings, described=None):
 
 
 def _accents(vocabulary, file, settings):
-    """Returns the setting that keeps the accents of lower-cased text if the vocabulary has accents,
-    else {}. Where `file` says that text is lower-cased, they go as in transformers, and a warning
-    says so."""
-    if "strip_accents" in settings or not has_accents(vocabulary):
+    """The setting that keeps the accents of lower-cased text if the vocabulary has accents, else
+    {}. Where `file` says that text is lower-cased, accents go, as in transformers."""
+    if "strip_accents" in settings or not vocabulary.has_accents():
         return {}
     if not file:
         return {"strip_accents": False}
@@ -421,16 +393,6 @@ def _accents(vocabulary, file, settings):
          "the vocabulary has tokens with accents; if the model was trained on text with accents, "
          'write "strip_accents": false there.')
     return {}
-
-
-def _saved_settings(path, tokenizer, vocabulary, rows):
-    if not tokenizer.setting_names and not tokenizer.has_choice_of_case:
-        return {}
-    saved = {name: value for name, value in settings_beside(path).items()
-             if name in (_CASE, *tokenizer.setting_names)}
-    if tokenizer.setting_names:
-        saved[ADDED] = added_tokens(path, vocabulary.tokens, vocabulary.ids, rows)
-    return saved
 
 
 def _open_old_files(path, do_lower_case, rows, saved, settings):
@@ -449,8 +411,6 @@ def _open_old_files(path, do_lower_case, rows, saved, settings):
 
 def default_case(path: str) -> bool:
     """Whether fine-tuning lower-cases text for the vocabulary at `path` where no flag says it: as
-    the tokens show, else as `open_tokenizer`. Hugging Face calls Google's Chinese vocabulary cased.
-    """
+    the tokens show, else as the files beside it."""
     tokenizer = open_tokenizer(path)
-    shown = shown_case(tokenizer.vocabulary) if tokenizer.has_choice_of_case else None
-    return tokenizer.do_lower_case if shown is None else shown
+    return tokenizer.do_lower_case if tokenizer.shown_case is None else tokenizer.shown_case

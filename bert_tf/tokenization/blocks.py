@@ -13,8 +13,7 @@ BLOCK_CHARS = 1 << 20
 
 
 def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
-    """Cuts a long text at matches of `boundary` into parts of about `BLOCK_CHARS` characters. A
-    match begins the next part."""
+    """Cuts a long text into parts of about `BLOCK_CHARS` characters; `boundary` begins a part."""
     start = 0
     while len(text) - start > BLOCK_CHARS:
         cut = boundary.search(text, start + BLOCK_CHARS)
@@ -29,13 +28,8 @@ def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
                   encode: Callable[[list[str]], tuple[np.ndarray, np.ndarray]]
                   ) -> tuple[np.ndarray, np.ndarray]:
     """Encodes lines in blocks and long lines in slices, so that memory grows with the ids only.
-
-    Args:
-        boundary: where a line may be cut without changing its ids, see `slices`.
-
-    Returns:
-        the ids of all lines, int32 [T], and their lengths, int32 [lines].
-    """
+    `boundary`: where a line may be cut without changing its ids. Returns the ids of all lines,
+    int32 [T], and their lengths, int32 [lines]."""
     ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
 
     def add(texts):

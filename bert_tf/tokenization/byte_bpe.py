@@ -1,9 +1,5 @@
-"""Byte-level BPE of GPT-2 and RoBERTa (arXiv:1907.11692), cutting text exactly as fairseq's
-gpt2_bpe_utils.py.
-
-Text is neither cleaned nor lower-cased, and nothing is unknown: a word is a sequence of bytes, and
-neighbours are merged in the order of the learned pairs.
-"""
+"""Byte-level BPE of GPT-2 and RoBERTa (arXiv:1907.11692), as fairseq's gpt2_bpe_utils.py. A word is
+a sequence of bytes; neighbours are merged in the order of the learned pairs."""
 
 import functools
 import heapq
@@ -19,12 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import is_file, parse_json
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
-from bert_tf.tokenization.vocabulary import (
-    ANGLE_ROLES,
-    Layout,
-    Vocabulary,
-    read_vocabulary_file,
-)
+from bert_tf.tokenization.vocabulary import ANGLE_ROLES, Layout, Vocabulary, read_vocabulary_file
 from bert_tf.tokenization.wordpiece import members
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
@@ -86,8 +77,7 @@ def spell(word: str) -> list[str]:
 
 
 def _unspell(token):
-    """Inverts `spell`: returns the bytes of a token. A token that was added as plain text, with
-    characters that mean no byte, gives this text's bytes."""
+    """Inverts `spell`: the bytes of a token, or of its text where a character means no byte."""
     if _BYTES.keys() >= set(token):
         return bytes(map(_BYTES.__getitem__, token))
     return token.encode("utf-8", "replace")
@@ -129,15 +119,16 @@ class ByteBpeTokenizer(Tokenizer):
         """Reads a vocab.json with its merges.txt, or GPT-2's encoder.json with its vocab.bpe. If
         fairseq's dict.txt is there too, it gives the order of the ids."""
         folder, name = os.path.split(path)
-        merges = os.path.join(folder, _GPT2_FILES[1] if name == _GPT2_FILES[0] else MERGES_FILE)
-        ordered = os.path.join(folder, _FAIRSEQ_FILE)
-        content = read_bpe_file(path)
+        content, merges_name = read_bpe_file(path), MERGES_FILE
         tokens = read_tokens(content, path)
-        if name == _GPT2_FILES[0] and is_file(ordered):
-            tokens = _fairseq_tokens(tokens, ordered)
-            content = json.dumps({token: index for index, token in enumerate(tokens)}).encode()
-        check_merges(tokens, read_bpe_file(merges), merges)
-        return make_vocabulary(tokens, f"vocabulary {path!r}", content, read_bpe_file(merges))
+        if name == _GPT2_FILES[0]:
+            merges_name, ordered = _GPT2_FILES[1], os.path.join(folder, _FAIRSEQ_FILE)
+            if is_file(ordered):
+                tokens = _fairseq_tokens(tokens, ordered)
+                content = json.dumps({token: index for index, token in enumerate(tokens)}).encode()
+        merges = read_bpe_file(os.path.join(folder, merges_name))
+        check_merges(tokens, merges, os.path.join(folder, merges_name))
+        return make_vocabulary(tokens, f"vocabulary {path!r}", content, merges)
 
     def encode_lines(self, lines):
         return self.encode_parts(list(map(self.at_start, lines)) if self.settings else lines)
@@ -197,22 +188,18 @@ class ByteBpeTokenizer(Tokenizer):
         return ids[ids >= 0], np.diff(starts, append=len(ids)).astype(np.int32) - 1
 
     def _encode_chunk(self, chunk):
-        """Returns the packed ids of the text from one single blank to the next. After a mark that
-        becomes -1, the text is a line or its beginning."""
+        """The packed ids of the text from one single blank to the next; -1 begins a line."""
+        start, text = b"", f" {chunk}"
         if chunk.startswith(_LINE_START):
-            return pack([-1]) + self._encode_words(chunk[1:])
-        return self._encode_words(f" {chunk}")
-
-    def _encode_words(self, text):
-        return b"".join(self._words[word.group()] for word in find_words(text))
+            start, text = pack([-1]), chunk[1:]
+        return start + b"".join(self._words[word.group()] for word in find_words(text))
 
     def _encode_word(self, word):
         return pack(map(self.vocabulary.ids.__getitem__, merge_pairs(spell(word), self._ranks)))
 
 
 def merge_pairs(symbols: list[str], ranks: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Merges the pair of the lowest rank, at all places from left to right, until no pair has a
-    rank. Changes `symbols`."""
+    """Merges the pair of the lowest rank, at all places from left to right, and so on."""
     count = len(symbols)
     before, after = list(range(-1, count - 1)), list(range(1, count + 1))
     heap = [(ranks[pair], place) for place, pair in enumerate(zip(symbols, symbols[1:]))
@@ -241,13 +228,9 @@ def merge_pairs(symbols: list[str], ranks: Mapping[tuple[str, ...], int]) -> lis
 
 
 def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: bytes) -> Vocabulary:
-    """Makes the vocabulary from the contents of vocab.json (`ids`) and merges.txt. `source` names
-    it in errors.
-
-    Raises:
-        InputError: it has the special tokens of neither RoBERTa nor GPT-2, or lacks a byte or the
-            result of a merge.
-    """
+    """Makes the vocabulary from the contents of vocab.json (`ids`) and merges.txt. InputError,
+    which names `source`, if it has the special tokens of neither RoBERTa nor GPT-2, or lacks a byte
+    or the result of a merge."""
     known = set(tokens)
     kinds = [kind for kind in _KINDS if known.issuperset(kind[0].values())]
     if not kinds:
@@ -262,11 +245,7 @@ def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: byte
 
 
 def read_tokens(content: bytes, path: str) -> list[str]:
-    """Returns the tokens of a vocab.json in the order of their ids.
-
-    Raises:
-        InputError: it isn't an object whose values are 0, 1, 2, ...
-    """
+    """The tokens of a vocab.json in the order of their ids; InputError if these aren't 0, 1, ..."""
     ids = parse_json(content, f"vocabulary {path!r}")
     if not all(type(index) is int for index in ids.values()) or sorted(
             ids.values()) != list(range(len(ids))):
@@ -276,15 +255,9 @@ def read_tokens(content: bytes, path: str) -> list[str]:
 
 
 def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = "") -> None:
-    """Checks that a merges.txt is whole: that its lines are pairs, which give all tokens but single
-    characters, marks such as <s> and [MASK], and one in a hundred.
-
-    Args:
-        end: the ending of the last piece of a word.
-
-    Raises:
-        InputError: the file is not whole.
-    """
+    """Raises InputError unless a merges.txt is whole: its lines are pairs, which give all tokens
+    but single characters, marks such as <s> and [MASK], and one in a hundred. `end`: of the last
+    piece of a word."""
     try:
         lines = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -321,6 +294,5 @@ def _fairseq_tokens(tokens, path):
         else:
             raise InputError(f"{path}, line {number}: {line!r} is not an id of GPT-2 and a count; "
                              "give the dict.txt of RoBERTa.")
-    roles = ANGLE_ROLES
-    first = [roles[role] for role in ("cls", "pad", "sep", "unk")]
-    return [*first, *listed, roles["mask"]]
+    first = [ANGLE_ROLES[role] for role in ("cls", "pad", "sep", "unk")]
+    return [*first, *listed, ANGLE_ROLES["mask"]]

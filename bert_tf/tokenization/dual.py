@@ -35,11 +35,7 @@ class DualVocabulary(Vocabulary):
 
 class DualTokenizer(Tokenizer):
     """WordPiece that splits each word with the second of two vocabularies with probability
-    `second_share`.
-
-    The draws are a function of the lines that are encoded together. The further settings of
-    `WordpieceTokenizer` apply to both vocabularies.
-    """
+    `second_share`. The draws are a function of the lines that are encoded together."""
 
     name = "dual_wordpiece"
     setting_names = ("second_share", *WordpieceTokenizer.setting_names)
@@ -64,10 +60,10 @@ class DualTokenizer(Tokenizer):
                 raise InputError(f"--{flag}: {name} is not a WordPiece vocab.txt, and only "
                                  "WordPiece vocabularies can be mixed; name one.")
             parts.append(tokenizer)
-        known = {name: value for name, value in parts[0].settings.items()
-                 if name in WordpieceTokenizer.setting_names}
-        return cls(DualVocabulary([part.vocabulary for part in parts]), parts[0].do_lower_case,
-                   second_share, **known)
+        vocabulary, first = DualVocabulary([part.vocabulary for part in parts]), parts[0]
+        return cls(vocabulary, first.do_lower_case, second_share, **{
+            name: first.settings[name] for name in WordpieceTokenizer.setting_names
+            if name in first.settings})
 
     @property
     def plain(self):
@@ -77,8 +73,8 @@ class DualTokenizer(Tokenizer):
         words = list(map(self._parts[0].split, lines))
         flat = [word for line in words for word in line]
         seed = zlib.crc32("\n".join(lines).encode("utf-8", "surrogatepass"))
-        chosen = (np.random.default_rng(seed).random(len(flat)) < self.settings["second_share"]
-                  ).astype(np.int64)                                            # [W]
+        draws = np.random.default_rng(seed).random(len(flat))                     # [W]
+        chosen = (draws < self.settings["second_share"]).astype(np.int64)
         encoded = [part.encode_lines(flat) for part in self._parts]
         sizes = np.array([lengths for _, lengths in encoded]).reshape(2, -1)      # [2, W]
         ids = np.concatenate([encoded[0][0], encoded[1][0] + self._parts[0].vocabulary.size])

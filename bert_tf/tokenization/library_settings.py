@@ -34,7 +34,7 @@ def check_settings(path: str) -> None:
     """Raises InputError if transformers' tokenizer_config.json next to the vocabulary at `path`
     names a class that cuts texts as no tokenizer here does. Warns of settings that none follows."""
     beside = settings_file(path)
-    settings = read_json(beside) if is_file(beside) else {}
+    settings = _read(beside)
     if settings.get("truncation_side") == "left":
         warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
               "here.")
@@ -42,19 +42,18 @@ def check_settings(path: str) -> None:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
     _check_class(path, beside, settings)
-    for key in UNREAD.get(kind_beside(path), ()) if path.endswith(".model") else ():
-        if settings.get(key):
+    for key in UNREAD.get(kind_beside(path), ()):
+        if path.endswith(".model") and settings.get(key):
             raise InputError(f"{beside}: {key} is {settings[key]}, but {path} is read without it "
                              "here; put a tokenizer.json in its place.")
 
 
 def _check_class(path, beside, settings):
-    """Raises InputError if transformers' files beside a vocabulary name a class that finds words as
-    no tokenizer here does. A tokenizer.json says itself how its class finds them."""
     model, key = os.path.join(os.path.dirname(path), "config.json"), "tokenizer_class"
     named = settings.get(key)
-    if named is None and is_file(model) and read_json(model).get(key) is not None:
-        beside, named = model, read_json(model)[key]
+    if named is None and (of_model := _read(model).get(key)) is not None:
+        beside, named = model, of_model
+    # A tokenizer.json says itself how its class finds words.
     has_rules = os.path.basename(path) == _KERAS_HUB and _bare(named) not in OWN_RULES
     if named is None or has_rules or _is_known(named):
         # Code of the model's own, and the rules of the Japanese class.
@@ -70,14 +69,17 @@ def _is_known(named):
     return named == "TokenizersBackend" or _bare(named) in SAME_WORDS
 
 
+def _read(path):
+    """The values of a JSON file; {} without the file."""
+    return read_json(path) if is_file(path) else {}
+
+
 def has_other_class(folder: str) -> bool:
     """Whether transformers' files in a folder name a class of none of the tokenizers here, so that
     a tokenizer.json says more than other files."""
-    named = None
-    for name in ("config.json", SETTINGS_FILE):
-        path = os.path.join(folder, name)
-        named = (read_json(path).get("tokenizer_class") if is_file(path) else None) or named
-    return named is not None and not _is_known(named)
+    named = [name for file in (SETTINGS_FILE, "config.json")
+             if (name := _read(os.path.join(folder, file)).get("tokenizer_class"))]
+    return bool(named) and not _is_known(named[0])
 
 
 def kind_beside(path: str) -> str:
@@ -85,7 +87,7 @@ def kind_beside(path: str) -> str:
     such as "bigbird" for BigBirdTokenizer or a model of the type big-bird; "" if none."""
     kind = ""
     for file in (os.path.join(os.path.dirname(path), "config.json"), settings_file(path)):
-        settings = read_json(file) if is_file(file) else {}
+        settings = _read(file)
         kind = _bare(settings.get("tokenizer_class") or "") or kind or str(
             settings.get("model_type") or "").replace("-", "")
     return kind.lower()
@@ -98,13 +100,9 @@ def _bare(named):
 def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
     """Warns if transformers 5 reads the tokenizer of the vocabulary at `path` otherwise, since its
     file names BERT's class and lacks settings: the class's defaults then count, not those of a
-    tokenizer.json.
-
-    Args:
-        used: the settings here, also those that are at their defaults.
-    """
+    tokenizer.json. `used`: the settings here, also those that are at their defaults."""
     beside = settings_file(path)
-    settings = read_json(beside) if is_file(beside) else {}
+    settings = _read(beside)
     if _bare(settings.get("tokenizer_class")) not in OF_BERT:
         return
     lower = settings.get("do_lower_case", True)
@@ -129,18 +127,16 @@ def new_settings_file(path: str) -> str:
     """Returns the file to write for a new vocabulary at `path`, which `settings_file` will find:
     the folder's, where transformers looks, if that describes no other vocabulary."""
     folder, name = os.path.split(path)
-    own = f"{path}.{SETTINGS_FILE}"
     others = [os.path.join(folder, other) for other in _USUAL_NAMES if other != name]
-    if name not in _USUAL_NAMES or is_file(own) or any(
+    if name not in _USUAL_NAMES or any(
             is_file(other) and not is_file(f"{other}.{SETTINGS_FILE}") for other in others):
-        return own
-    return os.path.join(folder, SETTINGS_FILE)
+        return f"{path}.{SETTINGS_FILE}"
+    return settings_file(path)
 
 
 def settings_beside(path: str) -> dict[str, Any]:
     """Returns the settings in the `settings_file` of the vocabulary at `path`, or of keras-hub's
-    tokenizer whose vocabulary the file is. All classes of transformers that prepare text for
-    SentencePiece join quotation marks."""
+    tokenizer. All classes of transformers that prepare text for SentencePiece join quotes."""
     beside = settings_file(path)
     preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
     settings: Any = {}
@@ -157,19 +153,6 @@ def settings_beside(path: str) -> dict[str, Any]:
     return {name: settings[name] for name in _KNOWN if isinstance(settings.get(name), int)}
 
 
-def _read_added(path):
-    tokens: dict[str, Any] = {}
-    for name, read in _ADDED.items():
-        file = os.path.join(os.path.dirname(path), name)
-        if name == SETTINGS_FILE:
-            file = settings_file(path)
-        if is_file(file):
-            # The reader that needs a damaged file raises the error.
-            with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
-                tokens |= read(read_json(file))
-    return tokens
-
-
 def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None
                  ) -> dict[str, dict]:
     """Returns {id: token} of the tokens that transformers' files next to the vocabulary at `path`
@@ -181,9 +164,16 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
         rows: of the table, if it is known.
     """
     rows = _MOST_ROWS if rows is None else rows
+    added: dict[str, Any] = {}
+    for name, read in _ADDED.items():
+        file = os.path.join(os.path.dirname(path), name)
+        if name == SETTINGS_FILE:
+            file = settings_file(path)
+        # The reader that needs a damaged file raises the error.
+        with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
+            added |= read(_read(file))
     listed = {key: {name: value for name, value in token.items() if name != "id"}
-              for key, token in _read_added(path).items()
-              if key.isdecimal() and _is_added(token, known)}
+              for key, token in added.items() if key.isdecimal() and _is_added(token, known)}
     size, held = len(tokens), {int(key) for key in listed if int(key) >= len(tokens)}
     taken = {key: token for key, token in listed.items() if int(key) < rows and (
                  tokens[int(key)] == token["content"] if int(key) < size

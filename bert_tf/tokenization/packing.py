@@ -1,7 +1,4 @@
-"""Texts as rows of ids: cut to fit, with special tokens, a mask and segments.
-
-Shapes: B rows, S sequence, T tokens of all texts.
-"""
+"""Texts as rows of ids: cut to fit, with special tokens, mask and segments. B rows, S sequence."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +17,8 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
                    layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     """Truncates pairs as the original's `_truncate_seq_pair`: pops from the end of the longer text,
     of B where both are equally long (google-research/bert, run_classifier.py). Each part of a
-    layout of `halves` is cut by itself.
-
-    Args:
-        a_length, b_length: int [B], tokens of each part; 0 where there is no B.
-
-    Returns:
-        The two lengths that fit, int [B].
-    """
+    layout of `halves` is cut by itself. Lengths are int [B], 0 where there is no second text;
+    returns the two that fit."""
     if layout.halves:       # openai/finetune-transformer-lm, transform_roc
         most = np.where(b_length > 0, max_seq_length // 2 - 2, layout.room(max_seq_length, False))
         return np.minimum(a_length, most), np.minimum(b_length, most)
@@ -50,8 +41,7 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
 def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_start: np.ndarray,
                b_length: np.ndarray, max_seq_length: int, vocabulary: Any, pads_left: bool = False,
                all_pairs: bool = False) -> dict[str, np.ndarray]:
-    """Packs runs of tokens that fit into sequences of one or two texts, such as [CLS] A [SEP] B
-    [SEP].
+    """Packs runs of tokens that fit into sequences of one or two texts: [CLS] A [SEP] B [SEP].
 
     Args:
         a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; without B
@@ -95,11 +85,8 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
 
 def pack_parts(pairs: Sequence, max_seq_length: int | None, vocabulary: Any,
                pads_left: bool = False, all_pairs: bool = False) -> dict[str, np.ndarray]:
-    """Packs B pairs of lists or arrays of ids, A and B; B may be empty. See `pack_pairs`.
-
-    Args:
-        max_seq_length: S; None: the length of the longest sequence.
-    """
+    """`pack_pairs` of B pairs of lists or arrays of ids, of which the second may be empty.
+    `max_seq_length`: S; None: the length of the longest sequence."""
     lengths = np.array([[len(part) for part in pair] for pair in pairs])
     starts = (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape)
     tokens = np.concatenate([part for pair in pairs for part in pair]).astype(np.int32)
@@ -112,14 +99,12 @@ def pack_parts(pairs: Sequence, max_seq_length: int | None, vocabulary: Any,
 def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
                  hypothesis_first: bool = False) -> tuple[dict, np.ndarray]:
     """Encodes one text or two a sequence, many at once (google-research/bert run_classifier.py).
+    Returns input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
 
     Args:
         max_seq_length: S; None: the length of the longest sequence.
         hypothesis_first: whether the second text is packed before the first, and single texts are
             one token shorter.
-
-    Returns:
-        input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
     """
     tokens, lengths = tokenizer.encode_lines([text for pair in texts for text in pair])
     lengths = lengths.reshape(len(texts), -1)

@@ -1,8 +1,5 @@
-"""Hugging Face's tokenizer.json, the only file of a tokenizer that transformers 5 writes.
-
-Its vocabulary is the one of the older files, so these are made from it: vocab.txt of WordPiece, or
-vocab.json and merges.txt of BPE.
-"""
+"""Hugging Face's tokenizer.json, the only file of a tokenizer that transformers 5 writes. The older
+files are made from it: vocab.txt of WordPiece, or vocab.json and merges.txt of BPE."""
 
 import json
 import os
@@ -36,8 +33,7 @@ _SPECIAL: dict[str, list[set]] = {
 
 
 def find(folder: str) -> str | None:
-    """Returns the folder's tokenizer.json; None if it is missing or keras-hub's, which has no
-    vocabulary."""
+    """The folder's tokenizer.json; None without, or if it is keras-hub's, without a vocabulary."""
     path = os.path.join(folder, NAME)
     return path if is_file(path) and isinstance(read_json(path).get("model"), dict) else None
 
@@ -48,12 +44,8 @@ def has_old_files(path: str) -> bool:
 
 
 def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Returns the contents of the older files by name, and the tokenizer's settings. The settings
-    in a tokenizer_config.json next to it come first, as in transformers.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Returns the contents of the older files by name, and the tokenizer's settings, of which those
+    in a tokenizer_config.json next to it come first. InputError if the file is damaged."""
     read = read_json(path)
     kind = _kind(read)
     if _value_in(read, "truncation", "direction") == "Left":
@@ -69,8 +61,9 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
         beside = settings_beside(path)
         if kind == "WordPiece":
-            return {"vocab.txt": _lines(_in_lines(token, tokens) for token in ordered)}, {
-                **_wordpiece_settings(read.get("normalizer") or {}, beside), **more}
+            settings = _wordpiece_settings(read.get("normalizer") or {}, beside)
+            lines = [_in_lines(token, tokens) for token in ordered]
+            return {"vocab.txt": _lines(lines)}, settings | more
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
         step = read.get("pre_tokenizer") or {}
         if step.get("type") == "ByteLevel" and beside.get(
@@ -84,8 +77,7 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
 
 
 def _without_added(tokens, vocabulary):
-    """Returns {token: id} without the tokens that were added behind the vocabulary and its special
-    tokens: words are not cut into these."""
+    """{token: id} without the tokens added behind the vocabulary and its special ones."""
     size = 1 + max((index for token, index in tokens.items()
                     if token in vocabulary or token in _ROLES), default=-1)
     return {token: index for token, index in tokens.items() if index < size}
@@ -107,9 +99,8 @@ def _lines(texts):
 
 
 def _in_lines(token, known):
-    """A token as a line of vocab.txt holds it. The line of an added token is empty if a line break
-    would cut it, or if it is another token without its blanks: texts hold it before words are cut.
-    """
+    """A token as a line of vocab.txt, which is empty if an added token has a line break, or blanks
+    without which it is another token."""
     bare = token.strip()
     return "" if "\n" in token or bare != token and bare in known else token
 
@@ -124,8 +115,8 @@ def _wordpiece_settings(normalizer, beside):
 
 
 def _kind(read):
-    """Returns the key of `_VALUES` whose values the tokenizer has; None if it has others, if it
-    lacks the special tokens of its kind, or if ids have gaps."""
+    """The key of `_VALUES` whose values the tokenizer has; None if it has others, if it lacks the
+    special tokens of its kind, or if ids have gaps."""
     model, step = read.get("model"), _value_in(read, "pre_tokenizer", "type")
     if not isinstance(model, dict):
         return None

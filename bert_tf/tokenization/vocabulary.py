@@ -26,13 +26,11 @@ _LOOKED_AT = 1 << 16       # bytes
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The places of the special tokens in a sequence of one or two texts A and B.
+    """The places of the special tokens in a sequence of one or two texts A and B. BERT's, [CLS] A
+    [SEP] B [SEP], is (1, 1, 1); A <sep> B <sep> <cls> is (0, 1, 2) with `cls_last`.
 
-    BERT is [CLS] A [SEP] B [SEP]: (1, 1, 1). (1, 2, 1) has two separators between the texts.
-    A <sep> B <sep> <cls> is (0, 1, 2) with `cls_last`.
-
-    The methods do arithmetic only: lengths are ints, arrays or tensors; `pair` is 1 for two texts,
-    0 for one (also a bool, but not in tensors).
+    Lengths are ints, arrays or tensors; `pair` is 1 for two texts, 0 for one (also a bool, but not
+    in tensors).
 
     Attributes:
         cls_last: whether the sequence ends with the class token, not with a separator.
@@ -68,7 +66,7 @@ class Layout:
 
 
 def holds(path: str, tokens: Iterable[str]) -> bool:
-    """Returns whether these tokens are among the first lines of a file and its last one."""
+    """Whether these tokens are among the first lines of a file and its last one."""
     try:
         with open_file(path, "rb") as file:
             first = file.read(_LOOKED_AT)
@@ -114,14 +112,8 @@ class Vocabulary:
     def __init__(self, tokens: Iterable[str], source: str = "the vocabulary",
                  files: Mapping[str, bytes] | None = None,
                  roles: Mapping[str, str] = BERT_ROLES, layout: Layout = Layout()):
-        """
-        Args:
-            files: None: a vocab.txt with one token a line.
-            roles: {role: token}; the roles are unk, cls, sep, mask and pad.
-
-        Raises:
-            InputError: a special token other than padding is missing, or a token occurs twice.
-        """
+        """`files`: None: a vocab.txt. `roles`: {role: token}, of unk, cls, sep, mask and pad.
+        InputError if a special token other than padding is missing, or a token occurs twice."""
         self.tokens = list(tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         self.size, self.source = len(self.tokens), source
@@ -129,7 +121,15 @@ class Vocabulary:
             VOCAB_FILE: "".join(f"{token}\n" for token in self.tokens).encode("utf-8")})
         self.hash = hashlib.sha256(b"".join(self.files.values())).hexdigest()
         self.layout = layout
-        self._check(roles)
+        if missing := [token for role, token in roles.items()
+                       if role != "pad" and token not in self.ids]:
+            raise InputError(f"{self.source} lacks {', '.join(missing)} in its {self.size} lines; "
+                             "give a WordPiece vocab.txt of BERT.")
+        for index, token in enumerate(self.tokens):
+            # An empty line is a token that no text reaches, as in the released Chinese vocabulary.
+            if token and self.ids[token] != index:
+                raise InputError(f"{self.source} has {token!r} on line {index + 1} and again on "
+                                 f"line {self.ids[token] + 1}; keep one of them.")
         self.special = {role: token for role, token in roles.items() if token in self.ids}
         special_ids = {role: self.ids[token] for role, token in self.special.items()}
         self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
@@ -186,18 +186,44 @@ class Vocabulary:
         return {"size": self.size, "sha256": self.hash,
                 **({"cls_last": True} if self.layout.cls_last else {})}
 
-    def _check(self, roles):
-        missing = [token for role, token in roles.items()
-                   if role != "pad" and token not in self.ids]
-        if missing:
-            raise InputError(f"{self.source} lacks {', '.join(missing)} in its {self.size} lines; "
-                             "give a WordPiece vocab.txt of BERT.")
-        for index, token in enumerate(self.tokens):
-            # An empty line is a token that no text reaches; the released Chinese vocabulary has
-            # one.
-            if token and self.ids[token] != index:
-                raise InputError(f"{self.source} has {token!r} on line {index + 1} and again on "
-                                 f"line {self.ids[token] + 1}; keep one of them.")
+    def shown_case(self) -> bool | None:
+        """Whether the tokens show that text is lower-cased; None if they leave it open."""
+        if self._is_cased():
+            return False
+        return None if self.ids.keys().isdisjoint(("the", "\u2581the")) else True
+
+    def looks_lower_case(self) -> bool:
+        """Whether text is lower-cased as far as the tokens show; not letters that have accents and
+        no case."""
+        return not self._is_cased() and (not self.has_accents() or any(
+            word.lower() != word.upper() for word in self._words))
+
+    def has_accents(self) -> bool:
+        """Whether the tokens show that text keeps its accents: dropping these, as lower-casing BERT
+        does, changes more than a few, such as \u00e9, a Hangul syllable or a voiced kana."""
+        return self._shows(_without_accents, lambda char: not char.isascii()
+                           and not unicodedata.name(char, "").startswith("CJK"))
+
+    def _is_cased(self):
+        return self._shows(str.lower, lambda char: char.lower() != char.upper())
+
+    def _shows(self, change, concerns):
+        """Whether `change` changes more than a few tokens, or of the letters that are tokens, more
+        than a few that it `concerns`. Every vocabulary that was learned from text holds its
+        letters; words that a user added do not show how text is read."""
+        words = self._words
+        letters = [word for word in words if len(word) == 1 and concerns(word)]
+        return any(sum(change(token) != token for token in tokens) > few for tokens, few in (
+            (words, _FEW_WORDS * self.size), (letters, _FEW_LETTERS * len(letters))))
+
+    @property
+    def _words(self):
+        """The tokens of letters, and marks on them, without what begins or continues a word."""
+        special = set(self.special.values())
+        words = [token.removeprefix("##").removeprefix("\u2581") for token in self.tokens
+                 if token not in special]
+        return [word for word in words if word and (
+            word.isalpha() or {unicodedata.category(char)[0] for char in word} <= {"L", "M"})]
 
 
 def is_unused(token: str) -> bool:
@@ -205,57 +231,9 @@ def is_unused(token: str) -> bool:
     return re.fullmatch(r"\[unused\d+\]", token) is not None
 
 
-def is_cased(vocabulary: Vocabulary) -> bool:
-    """Whether the tokens show that text keeps its case: more than a few have a capital letter."""
-    return _shows(vocabulary, str.lower, lambda char: char.lower() != char.upper())
-
-
-def has_accents(vocabulary: Vocabulary) -> bool:
-    """Whether the tokens show that text keeps its accents: dropping these, as lower-casing BERT
-    does, changes more than a few, such as \u00e9, a Hangul syllable or a voiced kana."""
-    return _shows(vocabulary, _without_accents, lambda char: not char.isascii()
-                  and not unicodedata.name(char, "").startswith("CJK"))
-
-
-def looks_lower_case(vocabulary: Vocabulary) -> bool:
-    """Whether text is lower-cased as far as the tokens show. Letters with accents that have no case
-    are not."""
-    if is_cased(vocabulary):
-        return False
-    return not has_accents(vocabulary) or any(
-        word.lower() != word.upper() for word in _words(vocabulary))
-
-
-def shown_case(vocabulary: Vocabulary) -> bool | None:
-    """Whether the tokens show that text is lower-cased; None if they leave it open."""
-    if is_cased(vocabulary):
-        return False
-    return None if vocabulary.ids.keys().isdisjoint(("the", "\u2581the")) else True
-
-
-def _words(vocabulary):
-    """Returns the tokens of letters, and marks on them, without what says that they begin or
-    continue a word."""
-    special = set(vocabulary.special.values())
-    words = [token.removeprefix("##").removeprefix("\u2581") for token in vocabulary.tokens
-             if token not in special]
-    return [word for word in words if word and (
-        word.isalpha() or {unicodedata.category(char)[0] for char in word} <= {"L", "M"})]
-
-
 def _without_accents(text):
     return "".join(char for char in unicodedata.normalize("NFD", text)
                    if unicodedata.category(char) != "Mn")
-
-
-def _shows(vocabulary, change, concerns):
-    """Whether `change` changes more than a few tokens, or of the letters that are tokens, more than
-    a few that it `concerns`. Every vocabulary that was learned from text holds its letters; words
-    that a user added do not show how text is read."""
-    words = _words(vocabulary)
-    letters = [word for word in words if len(word) == 1 and concerns(word)]
-    return any(sum(change(token) != token for token in tokens) > few for tokens, few in (
-        (words, _FEW_WORDS * vocabulary.size), (letters, _FEW_LETTERS * len(letters))))
 
 
 def has_rows(vocab_size: int, tokens: int) -> bool:
@@ -265,13 +243,9 @@ def has_rows(vocab_size: int, tokens: int) -> bool:
 
 
 def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:
-    """Refuses a vocabulary that a model was not trained with: the model must have a row for every
-    token and at most 127 more, as tables padded to a multiple of 128 have, or 999 more in a table
-    of over 200,000 rows.
-
-    Args:
-        source: names the vocabulary in the error, such as "--vocab_file=vocab.txt".
-    """
+    """Raises InputError, which names the vocabulary `source`, if a model was not trained with it:
+    the model has a row for every token and at most 127 more, as tables padded to a multiple of 128
+    have, or 999 more in a table of over 200,000 rows."""
     if not has_rows(vocab_size, vocabulary.size):
         raise InputError(f"{source} has {vocabulary.size:,} tokens, but the model has "
                          f"{vocab_size:,}; give the vocabulary that the model was trained with, or "

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import WordpieceTokenizer, check_case, open_tokenizer
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary, check_fits, looks_lower_case
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary, check_fits
 
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
@@ -116,7 +116,7 @@ def test_the_largest_tables_have_up_to_999_rows_more():
 
 def test_the_case_of_a_vocabulary_is_seen(tmp_path):
     lower, cased = (Vocabulary([*SPECIAL.split(), "the", word]) for word in ("an", "An"))
-    assert looks_lower_case(lower) and not looks_lower_case(cased)
+    assert lower.looks_lower_case() and not cased.looks_lower_case()
     check_case(WordpieceTokenizer(lower, True), "v")
     check_case(WordpieceTokenizer(cased, False), "v")
     with pytest.raises(InputError, match="v has tokens with capital .*--do_lower_case=False"):
