@@ -1,8 +1,5 @@
-"""What a vocabulary cannot spell of a text, and what normalisation takes from it.
-
-Every program that tokenizes counts with a `Coverage`, reports its `sentence`, and gives its
-`warnings`. Counts are sums: those of several processes add up.
-"""
+"""What a vocabulary cannot spell of a text, and what normalisation takes from it. Counts are sums:
+those of several processes add up."""
 
 import collections
 import functools
@@ -31,22 +28,11 @@ _REMEDIES = {"lower": ("do_lower_case", "True"), "cased": ("do_lower_case", "Fal
              "kept": ("keep_accents", "True")}
 
 
-class Findings:
-    """What counts of texts and of their tokens show.
+class _Findings:
+    """What counts of texts and of their tokens show; `Coverage` describes them."""
 
-    Attributes:
-        counts: `tokens`; `unknown_tokens`; `characters` without blanks; `hidden_characters`, those
-            of the words that became unknown tokens, estimated from a sample where there are many;
-            `texts` that have tokens; `unknown_texts`, which have no other tokens than unknown ones;
-            of a sample, `letters`, and `lost_letters`, whose marks normalisation drops; and, of
-            words with unknown tokens and of words with such letters, `tried` and `lossy`
-            characters, with those that other settings leave unknown, such as `tried_cased`, and
-            those of words over WordPiece's limit, `tried_long`.
-    """
-
-    def __init__(self, counts: Mapping[str, int] | None = None):
-        self.counts: collections.Counter[str] = collections.Counter(counts or {})
-        self._has_warned = False
+    counts: collections.Counter[str]
+    _has_warned = False
 
     def totals(self) -> dict[str, int]:
         return dict(self.counts)
@@ -101,11 +87,8 @@ class Findings:
         return f"{counted(self.counts['tokens'], 'token')}, {self.shares}"
 
     def warnings(self, flags: Collection[str] = ()) -> list[str]:
-        """Returns the faults of the text for this tokenizer, each with its likely remedy.
-
-        Args:
-            flags: which of `vocab_file`, `do_lower_case` and `strip_accents` the program has.
-        """
+        """Returns the faults of the text for this tokenizer, each with its likely remedy. `flags`:
+        which of `vocab_file`, `do_lower_case` and `strip_accents` the program has."""
         self.totals()
         faults = []
         if self.is_poor:
@@ -129,15 +112,17 @@ class Findings:
             print(f"  warning: {name}: {text}", flush=True)
 
     def tell(self, is_piped: bool = False, noun: str = "") -> None:
-        """Prints the line of a report; if standard output has other content, then only of text
-        with unknown tokens, to standard error."""
-        if not self.counts["tokens"] or is_piped and not self.counts["unknown_tokens"]:
-            return
-        print(f"{noun}{self.sentence()}", file=sys.stderr if is_piped else sys.stdout, flush=True)
+        """Prints the `sentence`; if standard output has other content, then only of text with
+        unknown tokens, to standard error."""
+        if self.counts["unknown_tokens" if is_piped else "tokens"]:
+            print(f"{noun}{self.sentence()}", file=sys.stderr if is_piped else sys.stdout,
+                  flush=True)
 
     def remedy(self, flags: Collection[str] = ()) -> str:
         """Returns what helps where words are unknown: another case, or another vocabulary."""
-        if setting := self._fitting("tried"):
+        fitting = [setting for setting in _REMEDIES if self._fits("tried", setting)]
+        if fitting:
+            setting = min(fitting, key=lambda setting: self.counts[f"tried_{setting}"])
             left = self.counts[f"tried_{setting}"] / self.counts["tried"] * self.hidden
             return f"{_given(setting, flags)}, which leaves about {left:.1%}"
         if 2 * self.counts["tried_long"] > self.counts["tried"]:
@@ -157,21 +142,27 @@ class Findings:
             advice = "make one with bert-build-vocab --tokenizer=wordpiece --strip_accents=False"
         return f"the vocabulary has no letters with marks either; {advice}"
 
-    def _fitting(self, name):
-        fitting = [setting for setting in _REMEDIES if self._fits(name, setting)]
-        return min(fitting, key=lambda setting: self.counts[f"{name}_{setting}"], default=None)
-
     def _fits(self, name, setting):
         most = 0.5 if name == "tried" else _MOST_MISFITS
         return f"{name}_{setting}" in self.counts and (
             self.counts[f"{name}_{setting}"] <= most * self.counts[name])
 
 
-class Coverage(Findings):
-    """Counts texts and their tokens, all of one tokenizer at a time."""
+class Coverage(_Findings):
+    """Counts texts and their tokens, all of one tokenizer at a time.
+
+    Attributes:
+        counts: `tokens`; `unknown_tokens`; `characters` without blanks; `hidden_characters`, those
+            of the words that became unknown tokens, estimated from a sample where there are many;
+            `texts` that have tokens; `unknown_texts`, which have no other tokens than unknown ones;
+            of a sample, `letters`, and `lost_letters`, whose marks normalisation drops; and, of
+            words with unknown tokens and of words with such letters, `tried` and `lossy`
+            characters, with those that other settings leave unknown, such as `tried_cased`, and
+            those of words over WordPiece's limit, `tried_long`.
+    """
 
     def __init__(self, counts: Mapping[str, int] | None = None):
-        super().__init__(counts)
+        self.counts = collections.Counter(counts or {})
         self._left = {"hidden": _LOOKED_AT, "lost": _LOOKED_AT}
         self._words: dict[str, set[str]] = {"tried": set(), "lossy": set()}
         # Of the tokenizer: the characters of each token, int [V], and whether each character loses
@@ -186,12 +177,8 @@ class Coverage(Findings):
 
     def add(self, tokenizer: Any, texts: Sequence[str], ids: Any, lengths: Any,
             are_whole: bool = True) -> None:
-        """Counts texts.
-
-        Args:
-            ids, lengths: see `Tokenizer.encode_lines`.
-            are_whole: whether each is a text; otherwise they are parts, such as words.
-        """
+        """Counts texts, or parts of texts unless they `are_whole`; `ids` and `lengths` as from
+        `Tokenizer.encode_lines`."""
         ids, lengths = np.asarray(ids, np.int32), np.asarray(lengths, np.int64)
         vocabulary = tokenizer.vocabulary
         if tokenizer is not self._tokenizer:
@@ -205,13 +192,12 @@ class Coverage(Findings):
         self.counts["characters"] += int(sizes.sum())
         if are_whole:
             self.counts["texts"] += int((lengths > 0).sum())
-        places = np.flatnonzero(unknown)
-        if len(places):
+        if unknown.any():
             unknown_of, known_of = (_sums(marks, lengths) for marks in (unknown, sizes > 0))
             if are_whole:
                 self.counts["unknown_texts"] += int(((unknown_of > 0) & (known_of == 0)).sum())
-            owning = np.flatnonzero(unknown_of).tolist()
-            self._add_hidden(tokenizer, [texts[index] for index in owning], len(places))
+            self._add_hidden(tokenizer, [texts[index] for index in np.flatnonzero(unknown_of)],
+                             int(unknown.sum()))
         if self._loses is not None:
             self._add_letters(tokenizer.plain, texts)
 
@@ -225,7 +211,7 @@ class Coverage(Findings):
         self.counts["unknown_texts"] += int((unknown.any(1) & ~known.any(1)).sum())
 
     def totals(self) -> dict[str, int]:
-        """See `Findings`; adds those of trials with other settings where these are due."""
+        """Returns the counts, with those of trials with other settings where these are due."""
         for name, is_due in (("tried", self.hidden > _MOST_HIDDEN / 2 or self._unknown_texts > 0),
                              ("lossy", self.lost > _MOST_LOST / 2)):
             if words := sorted(self._words.pop(name, ())) if is_due else []:
@@ -258,8 +244,9 @@ class Coverage(Findings):
     def _add_letters(self, tokenizer, texts):
         texts = self._sample("lost", texts)
         chars = collections.Counter(unicodedata.normalize("NFC", "".join(texts)))
-        for char in chars.keys() - self._loses.keys():
-            self._loses[char] = not char.isascii() and _loses(char, tokenizer)
+        for char in chars.keys() - self._loses.keys():      # a mark, or of a letter with marks
+            self._loses[char] = not char.isascii() and _is_letter(char) and (
+                _marks(tokenizer.fold(char)) < _marks(char.lower()))
         lost = set(filter(self._loses.__getitem__, chars))
         self.counts["letters"] += sum(count for char, count in chars.items() if _is_letter(char))
         self.counts["lost_letters"] += sum(chars[char] for char in lost)
@@ -299,8 +286,7 @@ class Coverage(Findings):
 
 
 def join(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Returns the sums of the counts of several processes, also those that are 0: a setting that
-    leaves nothing unknown is the best remedy."""
+    """The sums of the counts of several processes, also 0: such a setting is the best remedy."""
     sums: collections.Counter[str] = collections.Counter()
     for each in counts:
         sums.update(each)
@@ -319,9 +305,9 @@ class _Watched:
         return getattr(self._watched, name)
 
     def _lines(self, name, lines):
-        ids, lengths = getattr(self._watched, name)(lines)
-        self._coverage.add(self._watched, lines, ids, lengths, name == "encode_lines")
-        return ids, lengths
+        encoded = getattr(self._watched, name)(lines)
+        self._coverage.add(self._watched, lines, *encoded, are_whole=name == "encode_lines")
+        return encoded
 
     def _text(self, name, text):
         encoded = getattr(self._watched, name)(text)
@@ -360,8 +346,8 @@ def _others(tokenizer) -> Iterator[tuple[str, Any]]:
     yield "cased" if lower else "lower", kind(vocabulary, not lower, **settings)
     if "strip_accents" in kind.setting_names:
         drops = _drops_marks(tokenizer)
-        yield ("accents" if drops else "stripped"), kind(vocabulary, lower, **settings,
-                                                         strip_accents=not drops)
+        yield ("accents" if drops else "stripped",
+               kind(vocabulary, lower, **settings, strip_accents=not drops))
     if _drops_marks(tokenizer) and "keep_accents" in kind.setting_names:
         yield "kept", kind(vocabulary, lower, **settings, keep_accents=True)
 
@@ -372,11 +358,6 @@ def _drops_marks(tokenizer):
 
 def _is_letter(char):
     return unicodedata.category(char)[0] in "LM"
-
-
-def _loses(char, tokenizer):
-    """Whether normalisation drops marks of a letter, or a letter that is a mark."""
-    return _is_letter(char) and _marks(tokenizer.fold(char)) < _marks(char.lower())
 
 
 def _marks(text):

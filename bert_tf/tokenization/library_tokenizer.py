@@ -1,10 +1,6 @@
-"""Any tokenizer.json, read by the library tokenizers: BPE of ModernBERT, Unigram, byte fallback.
+"""Any tokenizer.json, read by the library tokenizers: byte-level BPE, Unigram, byte fallback.
+transformers' files beside it name the special tokens."""
 
-The file says how text is normalised, cut and decoded, which added tokens there are, and which
-special tokens surround one text and two. transformers' files beside it name the special tokens.
-"""
-
-import functools
 import json
 import os
 import re
@@ -43,8 +39,7 @@ class LibraryVocabulary(Vocabulary):
 
     def __init__(self, content: bytes, source: str, described: dict[str, Any],
                  named: dict[str, str], files: Mapping[str, bytes] | None = None):
-        """`named` is {role: token} as the files beside it say. `files` store the vocabulary in
-        place of `content`, which was made from them."""
+        """`named`: {role: token} as files beside it say. `files`: what `content` is made of."""
         backend = _load(content, source)
         ids = backend.get_vocab(with_added_tokens=True)
         tokens = [""] * (1 + max(ids.values(), default=-1))
@@ -78,8 +73,7 @@ def _load(content, source):
 
 
 def _layout(backend, source):
-    """Returns the `Layout`, and {role: id} of the special tokens in it, as the library puts them
-    around a text and around two."""
+    """The `Layout`, and {role: id} of the special tokens that the library puts around texts."""
     text = next((text for text in _PROBES if backend.encode(text, add_special_tokens=False).ids),
                 None)
     if text is None:
@@ -115,8 +109,7 @@ def _around(encoding, sequence):
 
 
 def _roles(read, named, placed, ids):
-    """Returns {role: token}. The post-processor's tokens come first, then those that the files
-    beside it name, then the usual ones."""
+    """{role: token}: the post-processor's tokens, else those that files name, else usual ones."""
     model = read.get("model") or {}
     unknown = model.get("unk_token")
     if isinstance(model.get("unk_id"), int):
@@ -144,8 +137,7 @@ def described_by(folder: str) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 class LibraryTokenizer(Tokenizer):
-    """Text -> ids as the library tokenizers computes them. Added tokens, special ones too, are
-    found in texts, as in transformers."""
+    """Text -> ids as the library tokenizers computes them. Added and special tokens are found."""
 
     name = "tokenizer_json"
     has_choice_of_case = False
@@ -163,6 +155,7 @@ class LibraryTokenizer(Tokenizer):
         self._suffix = model.get("end_of_word_suffix") or ""
         added = backend.get_added_tokens_decoder()
         self._added = {index: token.content for index, token in added.items()}
+        self._added_tokens = frozenset(self._added.values())
         self._special = {index for index, token in added.items() if token.special} - {
             vocabulary.unk_id, vocabulary.mask_id}
         self.word_prefix, self.blank = self._find_blank()
@@ -182,7 +175,7 @@ class LibraryTokenizer(Tokenizer):
                                  *described_by(os.path.dirname(path)))
 
     def _find_blank(self):
-        """Returns what must precede a word that is encoded alone, and the mark of a blank."""
+        """What must precede a word that is encoded alone, and the mark of a blank."""
         def ids_of(text):
             return self._backend.encode(text, add_special_tokens=False).ids
 
@@ -210,11 +203,14 @@ class LibraryTokenizer(Tokenizer):
                            int(lengths.sum())), lengths
 
     def encode_with_offsets(self, text):
-        """See `Tokenizer`. Tokens of one character share its offsets; an added token has the blanks
-        that it takes."""
-        encoding = self._backend.encode(_whole(text), add_special_tokens=False)
-        offsets = [(start, end) if index in self._added else _trimmed(text, start, end)
-                   for index, (start, end) in zip(encoding.ids, encoding.offsets)]
+        """See `Tokenizer`. Tokens of one character share its offsets; added tokens, and those of
+        blanks alone, keep blanks."""
+        encoding, offsets = self._backend.encode(_whole(text), add_special_tokens=False), []
+        for index, (start, end) in zip(encoding.ids, encoding.offsets):
+            part = text[start:end]
+            if part.strip() and index not in self._added:
+                start, end = end - len(part.lstrip()), start + len(part.rstrip())
+            offsets.append((start, end))
         return encoding.ids, offsets
 
     def readable(self, index):
@@ -245,10 +241,6 @@ class LibraryTokenizer(Tokenizer):
     def _join(self, ids):
         return self._backend.decode(ids, skip_special_tokens=False)
 
-    @functools.cached_property
-    def _added_tokens(self):
-        return frozenset(self._added.values())
-
     def _continues(self, token):
         if token in self._added_tokens:
             return False
@@ -260,11 +252,3 @@ class LibraryTokenizer(Tokenizer):
 def _whole(text):
     """A text without halves of surrogate pairs, which the library can't take."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def _trimmed(text, start, end):
-    """The place of a token without the blanks around it; all of it if it is only blanks."""
-    part = text[start:end]
-    if not part.strip():
-        return start, end
-    return end - len(part.lstrip()), start + len(part.rstrip())

@@ -1,10 +1,6 @@
-"""SentencePiece of ALBERT, XLNet, T5 and DeBERTa: each prepares text in its own way, then the
-library cuts.
-
-Originals: google-research/albert, tokenization.py (preprocess_text, encode_pieces);
-zihangdai/xlnet, prepro_utils.py; seqio's SentencePieceVocabulary (T5); microsoft/DeBERTa,
-spm_tokenizer.py.
-"""
+"""SentencePiece: the library cuts what each model prepares in its own way. Originals:
+google-research/albert, tokenization.py (preprocess_text, encode_pieces); zihangdai/xlnet,
+prepro_utils.py; seqio's SentencePieceVocabulary (T5); microsoft/DeBERTa, spm_tokenizer.py."""
 
 import dataclasses
 import functools
@@ -19,16 +15,10 @@ import numpy as np
 import sentencepiece
 
 from bert_tf.errors import InputError
+from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import MODEL_FILE, Tokenizer, check_ids
 from bert_tf.tokenization.blocks import encode_blocks
-from bert_tf.tokenization.vocabulary import (
-    BERT_ROLES,
-    MASK,
-    PADDING,
-    Layout,
-    Vocabulary,
-    read_vocabulary_file,
-)
+from bert_tf.tokenization.vocabulary import BERT_ROLES, MASK, PADDING, Layout, Vocabulary
 
 BLANK = "\u2581"                # begins a piece that begins a word
 _BOUNDARY = re.compile(" ")
@@ -90,9 +80,8 @@ _STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5, "DeBERTa": DEBERTA}
 
 
 def prepare(text: str, lower: bool, quotes: bool = False, keep_accents: bool = False) -> str:
-    """Joins blanks, drops accents after NFKD unless `keep_accents` (transformers), and lower-cases
-    if wanted (ALBERT's preprocess_text). `quotes` first joins two-character quotation marks
-    (XLNet)."""
+    """Joins blanks, two-character quotation marks if `quotes` (XLNet), drops accents after NFKD
+    unless `keep_accents` (transformers), and lower-cases if wanted (ALBERT's preprocess_text)."""
     text = " ".join(text.split())
     if quotes:
         text = text.replace("``", '"').replace("''", '"')
@@ -123,11 +112,8 @@ def _prepare_with_spans(text, lower, quotes, keep_accents=False):
 
 
 class SentencepieceTokenizer(Tokenizer):
-    """Text -> ids of SentencePiece.
-
-    Special tokens such as "[MASK]" are plain text. "<extra_id_0>" at the beginning of a word
-    becomes T5's sentinel, as in the original.
-    """
+    """Text -> ids of SentencePiece. Special tokens such as "[MASK]" are plain text. "<extra_id_0>"
+    at the beginning of a word becomes T5's sentinel, as in the original."""
 
     name, blank = "sentencepiece", BLANK
     setting_names = ("keep_accents", "join_quotes")
@@ -155,7 +141,7 @@ class SentencepieceTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        content = read_vocabulary_file(path, f"give the path of a {MODEL_FILE}")
+        content = vocabularies.read_vocabulary_file(path, f"give the path of a {MODEL_FILE}")
         try:
             return make_vocabulary(content, f"vocabulary {path!r}")
         except RuntimeError as error:
@@ -213,8 +199,8 @@ class SentencepieceTokenizer(Tokenizer):
         return ids, [piece.replace(BLANK, " ") for piece in pieces]
 
     def word_starts(self, text: str) -> list[bool]:
-        """Returns whether each token of `text` begins a word. Judges an unknown token by its text,
-        as ALBERT does; `continues` knows only the id of <unk>."""
+        """Whether each token of `text` begins a word; an unknown one is judged by its text, as
+        ALBERT does."""
         return [not self._continues(piece) for piece in self._pieces(text)[1]]
 
     def continuations(self, lines, ids, lengths):
@@ -300,12 +286,8 @@ class SentencepieceTokenizer(Tokenizer):
 
 
 def make_vocabulary(content: bytes, source: str) -> Vocabulary:
-    """Makes the vocabulary of a model file's `content`. `source` names it in errors.
-
-    Raises:
-        InputError: it has the special tokens of none of `_STYLES`.
-        RuntimeError: it is not a SentencePiece model.
-    """
+    """Makes the vocabulary of a model file's `content`; RuntimeError if this is no SentencePiece
+    model. InputError, which names `source`, if it has the special tokens of none of `_STYLES`."""
     model = _load(content)
     tokens = [model.id_to_piece(index) for index in range(model.get_piece_size())]
     style = _style_of(tokens)

@@ -1,7 +1,5 @@
-"""The sentencepiece.bpe.model of XLM-RoBERTa and CamemBERT, which the library tokenizers reads.
-
-fairseq numbers their tokens: its own come first, then the file's pieces, and <mask> last.
-"""
+"""The sentencepiece.bpe.model of XLM-RoBERTa and CamemBERT, which the library tokenizers reads, in
+fairseq's numbering: its own tokens come first, then the file's pieces, and <mask> last."""
 
 import dataclasses
 import os

@@ -1,8 +1,5 @@
-"""WordPiece, exactly as in google-research/bert, tokenization.py.
-
-The ids of each space-separated word, and of its parts between punctuation, are remembered. A block
-of lines then takes one split, one dictionary look-up a word and one join of bytes.
-"""
+"""WordPiece, exactly as in google-research/bert, tokenization.py. The ids of words are remembered:
+a block of lines takes one split, one dictionary look-up a word and one join of bytes."""
 
 import functools
 import itertools
@@ -138,20 +135,15 @@ def aligned_words(text: str, lower: bool, strip_accents: bool | None = None,
                 yield word.group(), range(start + word.start(), start + word.end())
             continue
         for pairs in _word_pairs(zip(raw, itertools.count(start)), clean):
-            if lower:
-                pairs = _lowered(pairs)
+            if lower:       # at once: a final sigma depends on its neighbours
+                positions = [position for char, position in pairs for _ in char.lower()]
+                pairs = list(zip(_text(pairs).lower(), positions))
             for word in _word_pairs(_decompose(pairs) if strips else pairs, table):
                 yield _text(word), [position for _, position in word]
 
 
 def _text(pairs):
     return "".join(char for char, _ in pairs)
-
-
-def _lowered(pairs):
-    """Lower-cases pairs (character, position) at once: a final sigma depends on its neighbours."""
-    positions = [position for char, position in pairs for _ in char.lower()]
-    return list(zip(_text(pairs).lower(), positions))
 
 
 def _word_pairs(pairs, table):
@@ -172,13 +164,8 @@ def _decompose(pairs):
 
 
 def project(text: str, original: str, lower: bool, **settings: bool) -> str:
-    """Returns the part of `original` whose normal form is `text` (get_final_text), or all of
-    `original` where characters can't be matched one to one.
-
-    Args:
-        text: WordPiece words joined by spaces, lower-cased where the vocabulary is.
-        original: the paragraph's words that hold it, joined by spaces.
-    """
+    """Returns the part of `original`, words of a paragraph, whose normal form is `text`, words of
+    WordPiece (get_final_text); all of it where characters can't be matched one to one."""
     normal = " ".join(split_words(original, lower, **settings))
     start = normal.find(text)
     letters = [place for place, char in enumerate(original) if char != " "]
@@ -190,11 +177,8 @@ def project(text: str, original: str, lower: bool, **settings: bool) -> str:
 
 
 class WordpieceTokenizer(Tokenizer):
-    """Text -> WordPiece ids, as the original's FullTokenizer.
-
-    Special tokens such as "[MASK]" are plain text here. The settings are those of
-    `split_words`.
-    """
+    """Text -> WordPiece ids, as the original's FullTokenizer. Special tokens such as "[MASK]" are
+    plain text here. The settings are those of `split_words`."""
 
     name, library_class = "wordpiece", "BertTokenizer"
     setting_names = ("strip_accents", "drop_category_c", "tokenize_chinese_chars")
@@ -292,7 +276,7 @@ class WordpieceTokenizer(Tokenizer):
         return b"".join(map(self._words.__getitem__, self.split(chunk)))
 
     def _piece_offsets(self, pieces, positions):
-        """Returns the (start, end) of each piece of a word whose characters are at `positions`."""
+        """The (start, end) of each piece of a word whose characters are at `positions`."""
         if pieces == [self.vocabulary.unk_id]:
             return [(min(positions), max(positions) + 1)]
         offsets, end = [], 0

@@ -1,6 +1,4 @@
-"""WordPiece inside a TensorFlow graph, for exported models that take text.
-
-The same steps as `wordpiece.WordpieceTokenizer`, on batches of UTF-8 strings. The normaliser of
+"""WordPiece inside a TensorFlow graph, for exported models that take text. The normaliser of
 tensorflow-text is not used: it folds characters (ß, full-width forms, ™) that the original keeps.
 """
 
@@ -92,8 +90,7 @@ class WordsGraph:
 
     @functools.cached_property
     def _unsure_characters(self):
-        """Returns two character classes, found by asking Python: characters that give other words,
-        and those that do so near a capital sigma."""
+        """Classes of the characters that give other words, and that do so near a capital sigma."""
         def differ(*contexts):
             unsure = set()
             for context in contexts:
@@ -137,18 +134,11 @@ def _character_class(codes):
 
 class WordpieceGraph(tf.Module):
     """UTF-8 strings -> WordPiece ids, equal to `WordpieceTokenizer.encode`. Bytes that are not
-    UTF-8 are dropped.
-
-    Ids may differ for young letters and lower-casing vocabularies (see `WordsGraph`); `checked`
-    refuses such strings.
-    """
+    UTF-8 are dropped. Ids may differ for young letters and lower-casing vocabularies (see
+    `WordsGraph`); `checked` refuses such strings."""
 
     def __init__(self, vocabulary, do_lower_case=True, **settings):
-        """Takes the settings of `WordpieceTokenizer`.
-
-        Raises:
-            InputError: a token is too long for tensorflow-text.
-        """
+        """Takes the settings of `WordpieceTokenizer`; InputError if a token is too long."""
         super().__init__()
         # tensorflow-text takes each token once, and none that is long. Those that no word holds are
         # replaced: cleaned text does not hold U+0001.
@@ -171,11 +161,8 @@ class WordpieceGraph(tf.Module):
         return self.ids(valid(strings))
 
     def checked(self, strings):
-        """Returns the valid UTF-8 in string [B].
-
-        Raises:
-            tf.errors.InvalidArgumentError: a string's ids might differ from Python's.
-        """
+        """Returns the valid UTF-8 in string [B]; tf.errors.InvalidArgumentError if a string's ids
+        might differ from Python's."""
         text = valid(strings)
         return refuse(self.words.is_unsure(text), text, "a letter or an accent here is younger "
                       "than the Unicode of this TensorFlow, which can't lower-case it")
@@ -187,11 +174,7 @@ class WordpieceGraph(tf.Module):
     def with_offsets(self, text):
         """Returns the ids of valid UTF-8, string [B], and each piece's first byte and the byte
         after its last, as `WordpieceTokenizer.encode_with_offsets`: RaggedTensors int32
-        [B, pieces].
-
-        Raises:
-            tf.errors.InvalidArgumentError: marks change places, so that bytes differ from Python's.
-        """
+        [B, pieces]; tf.errors.InvalidArgumentError if marks change places."""
         words = tf.strings.split(self.words(text))
         ids, first, last = self._pieces(words)
 
