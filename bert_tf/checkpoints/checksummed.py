@@ -1,9 +1,5 @@
-"""Safetensors files with a checksum of all their bytes.
-
-The one entry of the metadata holds the checksum, eight digits that count as zeros when it is
-computed, then the writer's JSON. There is one entry, since safetensors writes several in any order,
-and equal contents must give equal files.
-"""
+"""Safetensors files with a checksum of all their bytes. The one entry of the metadata (safetensors
+writes several in any order) has the checksum, which counts as zeros in itself, then JSON."""
 
 import contextlib
 import json
@@ -30,8 +26,7 @@ class DamagedError(InputError):
 def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
     """Writes NumPy arrays and a JSON value, whole or not at all."""
     with replace_aside(path) as aside:
-        safetensors_files.save(
-            aside, tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
+        safetensors_files.save(aside, tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
         with open(aside, "r+b") as file:
             seal = b"%08x" % _checksum(file, 0)
             file.seek(_HEAD_SIZE)

@@ -1,9 +1,11 @@
 """Converts a checkpoint: reads it in our names, makes the requested changes, writes it in theirs.
-
 Numbers go from file to file as they are, in their own dtype, unless the target is Keras: float32.
 """
 
 import dataclasses
+import os
+import tempfile
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,9 +15,10 @@ from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, translate
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import folder_aside
+from bert_tf.files import copy_file, exists, folder_aside, list_folder, read_json, write_json
 from bert_tf.heads import HEADS
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.library_settings import SETTINGS_FILE
 from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
 
 # The heads of every pre-trained BERT; the account lists the heads that a file lacks.
@@ -38,15 +41,16 @@ class Changes:
 
 
 def _without(weights, heads):
-    unknown = sorted(set(heads) - set(weights.heads))
-    if unknown:
+    if unknown := sorted(set(heads) - set(weights.heads)):
         raise InputError(f"--leave_out: {weights.source} has no head {', '.join(unknown)}; its "
                          f"heads are {', '.join(weights.heads) or 'none'}.")
-    tensors = {name: tensor for name, tensor in weights.tensors.items()
-            if names.head(name) not in heads}
-    left = {tensor.name: "left out as asked for" for name, tensor in weights.tensors.items()
-            if name not in tensors}
-    return dataclasses.replace(weights, tensors=tensors, ignored={**weights.ignored, **left})
+    tensors, ignored = {}, {**weights.ignored}
+    for name, tensor in weights.tensors.items():
+        if names.head(name) in heads:
+            ignored[tensor.name] = "left out as asked for"
+        else:
+            tensors[name] = tensor
+    return dataclasses.replace(weights, tensors=tensors, ignored=ignored)
 
 
 def _check_has(weights, changes):
@@ -118,9 +122,8 @@ def _finite(weights):
 
 
 def _fold(weights, table, form):
-    """The `Weights` whose regression alone computes the answers, with the mean and the factor of
-    its labels, for formats without a place for these, and sentences on that; InputError where both
-    orders are added up."""
+    """The `Weights`, whose regression contains the mean and the factor of its labels, for formats
+    without a place for these, and sentences on that; InputError if both orders are added up."""
     held = {names.head(rule.ours) for rule in table.rules(weights.config)} & set(weights.heads)
     if form == "keras":
         return weights, []
@@ -149,16 +152,13 @@ def _fold(weights, table, form):
 
 def convert(path: str, output: str, form: str, changes: Changes = Changes(),
             dry_run: bool = False) -> Account:
-    """Converts the checkpoint at `path` to a folder of another format.
+    """Converts the checkpoint at `path` to a folder of another format. Print the `Account`.
 
     Args:
         path: a folder of any format, or the checkpoint in it.
         output: the folder to write; it must be absent or empty, and is whole or absent afterwards.
         form: the name of a format in `FORMATS` that can be written.
         dry_run: check everything, write nothing.
-
-    Returns:
-        An `Account`; print it.
 
     Raises:
         InputError: the checkpoint can't be used, or the format can't hold it.
@@ -206,34 +206,32 @@ def adopt(config: EncoderConfig, source: Source, changes) -> EncoderConfig:
     return dataclasses.replace(config, **sizes)
 
 
-def _by_rows(change, tensor, name):
-    """`change(tensor)` of one of the `TABLES`; "logits/kernel" has columns in place of rows."""
-    if name != "logits/kernel":
-        return change(tensor)
-    return change(tensor.transposed()).transposed()
+def _with_rows(weights: Weights, key: str, count: int, change: Callable) -> Weights:
+    """The `Weights` whose `TABLES` have `count` rows, which `change` makes of the rows that they
+    have; "logits/kernel" has columns in place of rows."""
+    tensors = {**weights.tensors}
+    for name in tensors.keys() & {*TABLES[key]}:
+        tensor, is_transposed = tensors[name], name == "logits/kernel"
+        if is_transposed:
+            tensor = tensor.transposed()
+        tensor = tensor.changed(change, shape=(count, *tensor.shape[1:]))
+        tensors[name] = tensor.transposed() if is_transposed else tensor
+    return dataclasses.replace(weights, tensors=tensors, config=dataclasses.replace(
+        weights.config, **{key: count}))
 
 
 def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
     """The `Weights` with as few words and positions as asked for, and sentences on that; InputError
     if there are not so many."""
     notes = []
-    for key, tables in TABLES.items():
+    for key in TABLES:
         asked, held = getattr(changes, key), getattr(weights.config, key)
         if not asked or asked == held:
             continue
         if not 0 < asked < held:
             raise InputError(f"--{key}={asked}: {weights.source} has {held} rows; rows can be "
                              f"removed, but added rows would be untrained; give at most {held}.")
-
-        def first(tensor, rows=asked):
-            return tensor.changed(lambda values: values[:rows], shape=(rows, *tensor.shape[1:]))
-
-        tensors = {**weights.tensors}
-        for name in tables:
-            if name in tensors:
-                tensors[name] = _by_rows(first, tensors[name], name)
-        weights = dataclasses.replace(weights, tensors=tensors, config=dataclasses.replace(
-            weights.config, **{key: asked}))
+        weights = _with_rows(weights, key, asked, lambda values, rows=asked: values[:rows])
         notes.append(f"{key}: the first {asked} of {held} rows.")
     return weights, notes
 
@@ -244,13 +242,10 @@ def round_to(weights: Weights, changes) -> tuple[Weights, list[str]]:
         return weights, []
     if changes.dtype not in FLOATS:
         raise InputError(f"--dtype must be one of {', '.join(FLOATS)}, not {changes.dtype}.")
-
-    def rounded(tensor):
-        return tensor.changed(lambda values: np.asarray(values).astype(changes.dtype),
-                              dtype=changes.dtype)
-
     others = sum(tensor.dtype != changes.dtype for tensor in weights.tensors.values())
-    tensors = {name: rounded(tensor) for name, tensor in weights.tensors.items()}
+    tensors = {name: tensor.changed(lambda values: np.asarray(values).astype(changes.dtype),
+                                    dtype=changes.dtype)
+               for name, tensor in weights.tensors.items()}
     return (dataclasses.replace(weights, tensors=tensors),
             [f"{others} tensors converted to {changes.dtype}."])
 
@@ -313,19 +308,40 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
         for index, ids in rows.items():
             more[index] = values[ids].astype("float64").mean(axis=0).astype(values.dtype)
         return more
-
-    def grown(tensor):
-        return tensor.changed(add_means, shape=(size, *tensor.shape[1:]))
-
-    tensors, notes = {**weights.tensors}, []
+    notes = []
     if rows:
-        for name in TABLES["vocab_size"]:
-            if name in tensors:
-                tensors[name] = _by_rows(grown, tensors[name], name)
+        weights = _with_rows(weights, "vocab_size", size, add_means)
         notes.append(f"{len(rows)} rows are new, means of their old sub-words:")
         notes += [f"    {index} {new.tokens[index]}: {' '.join(old.tokens[i] for i in ids)}"
                   for index, ids in rows.items()]
     if size > new.size:
         notes.append(f"{size - new.size} rows pad the vocabulary of {new.size} tokens to {size}.")
     config = dataclasses.replace(weights.config, vocab_size=size)
-    return dataclasses.replace(weights, tensors=tensors, config=config, vocab_file=path), notes
+    return dataclasses.replace(weights, config=config, vocab_file=path), notes
+
+
+def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str] = ()) -> None:
+    """Writes what Hugging Face's libraries read beside a model in ONNX: the files of the format
+    huggingface, except the weights. `labels` are names of the classes for `config.json`; none: as
+    the checkpoint at `path` has them."""
+    with tempfile.TemporaryDirectory() as aside:
+        written = os.path.join(aside, "model")
+        convert(path, written, "huggingface", changes)
+        if labels:
+            config = os.path.join(written, "config.json")
+            write_json(config, {
+                **read_json(config),
+                "id2label": {str(number): label for number, label in enumerate(labels)},
+                "label2id": {label: number for number, label in enumerate(labels)}})
+        settings, special_tokens = (os.path.join(written, name) for name in (
+            SETTINGS_FILE, "special_tokens_map.json"))      # fastembed reads the second one
+        if exists(settings) and not exists(special_tokens):
+            named = {key: value for key, value in read_json(settings).items()
+                     if key.endswith("_token")}
+            for value in named.values():
+                if isinstance(value, dict):
+                    value.pop("__type")
+            write_json(special_tokens, named)
+        for name in list_folder(written):
+            if not name.endswith(".safetensors"):
+                copy_file(os.path.join(written, name), os.path.join(folder, name))

@@ -1,6 +1,4 @@
-"""Checkpoints of google-research/bert, and of Google's code for its relatives: TensorFlow 1
-variables with a configuration.
-"""
+"""Checkpoints of google-research/bert, and of Google's code for its relatives, of TensorFlow 1."""
 
 import dataclasses
 import functools
@@ -197,7 +195,7 @@ def table_for(weights: Weights) -> Format:
 def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights
                   ) -> tuple[dict[str, Tensor], Account]:
     """Joins ELECTRA's two networks in one checkpoint, with shared embeddings once, and their
-    accounts. `tensors` have Google's names."""
+    accounts."""
     mark, table = _MODELS["electra"].mark, table_for(generator)
     its = {name: tensor for name, tensor in to_table(generator, table).items()
            if name not in tensors or tensors[name].name != tensor.name}

@@ -1,8 +1,6 @@
-"""Reads the plain part of HDF5 that Keras and bilm-tf write: uncompressed arrays in groups.
-
-h5py finds the arrays; their bytes are taken from memory. So no link is followed, no other file is
-opened, and no filter runs, which could be a plug-in.
-"""
+"""Reads the plain part of HDF5 that Keras and bilm-tf write: uncompressed arrays in groups. h5py
+finds the arrays; their bytes are taken from memory, so that no link is followed, no other file is
+opened, and no filter runs, which could be a plug-in."""
 
 import io
 

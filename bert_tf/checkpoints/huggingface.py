@@ -7,17 +7,8 @@ import re
 
 import numpy as np
 
+from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
-from bert_tf.checkpoints.huggingface_config import (
-    PROBLEMS,
-    TASK_CLASSES,
-    describe,
-    find_type,
-    has_padding,
-    padding_id,
-    read_config,
-    unused_positions,
-)
 from bert_tf.checkpoints.huggingface_models import DENSE, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts, only_head
@@ -50,14 +41,11 @@ _BLIND = (r"(classifier|cls\.seq_relationship)\.(weight|bias)", "of a classifier
 
 def _two_layers(model, task):
     """The layers of a head whose first one takes the place of the pooler; () for other heads."""
-    if task and HEADS[task].huggingface == _SEQUENCES:
-        return model.classifier
-    return ()
+    return model.classifier if task and HEADS[task].huggingface == _SEQUENCES else ()
 
 
 def _table(model, task, prefix, notes=()):
-    """The table of a type of models: `classifier` is the head `task`, if any, and the encoder's
-    tensors begin with `prefix`."""
+    """The table of a type of models with the classifier `task`, if any; `prefix`: the encoder's."""
     layers, classifier = _two_layers(model, task), "classifier"
     rows = [(ours, prefix + name, endings) for ours, name, endings in model.encoder
             if not (layers and ours == "pooler/dense")]
@@ -88,39 +76,29 @@ def find(path: str) -> str | None:
 
 
 def _classifier(model, values, tensors, hint):
-    """The head that `classifier` is, or None without a classifier. The head `hint` counts where the
-    values leave a choice."""
+    """The head that `classifier` is: the one that the model's classes and its problem type name,
+    then `hint`, then a regression if there is a single label. None without a classifier, or for one
+    that the model's classes build in another way."""
     bias = next((f"{layer}.bias" for layer in ("classifier", *model.classifier[-1:])
                  if f"{layer}.bias" in tensors), None)
     classes = values.get("architectures")
     if not isinstance(classes, list):
         classes = []
-    if not bias or _is_built_otherwise(model, classes, tensors):
+    if not bias or any(name.startswith("sequence_summary.") for name in tensors) or any(
+            f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others):
         return None
     candidates = [name for name in names.CLASSIFIERS if name not in model.others
                   and bool(_two_layers(model, name)) == (bias != "classifier.bias")]
-    return _choose(candidates, model, values, classes, hint, tensors[bias].shape == (1,))
-
-
-def _choose(candidates, model, values, classes, hint, single):
-    """Returns the head among `candidates` that the model's classes and its problem type name, then
-    `hint`, then a regression if there is a `single` label."""
-    named = [name for end, heads in TASK_CLASSES for name in candidates
+    named = [name for end, heads in configs.TASK_CLASSES for name in candidates
              if name in heads and model.classes + end in classes]
-    problem = PROBLEMS.get(str(values.get("problem_type")))
+    problem = configs.PROBLEMS.get(str(values.get("problem_type")))
     if problem in named:
         return problem
     if hint in (named or candidates):
         return hint
-    if single and "regression" in named:
+    if tensors[bias].shape == (1,) and "regression" in named:
         return "regression"
     return (*named, *candidates)[0]
-
-
-def _is_built_otherwise(model, classes, tensors):
-    """Whether the head is one that the model's classes build in another way."""
-    return any(name.startswith("sequence_summary.") for name in tensors) or any(
-        f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others)
 
 
 def _standard_name(name, model):
@@ -129,16 +107,14 @@ def _standard_name(name, model):
     for old, new in model.renamed.items():
         if name.startswith(old):
             return new + name.removeprefix(old)
-    bare = name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
-    of_head = any(name.startswith(f"{prefix}.") for _, prefix, _ in model.heads)
-    if bare and not of_head:
+    if name.startswith(("embeddings", "encoder.", "transformer.", "pooler.")) and not any(
+            name.startswith(f"{prefix}.") for _, prefix, _ in model.heads):
         return f"{model.prefix}{name}"
     return name
 
 
 def _single_classifier(tensors):
-    """Tensors by name, where a classifier that is numbered, as StructBERT's are, and the only one
-    has the name of a single one."""
+    """Tensors by name, without the number of the only classifier, as StructBERT's files have it."""
     numbers = {name.split(".")[1] for name in tensors if re.match(_NUMBERED, name)}
     if len(numbers) != 1:
         return tensors
@@ -165,8 +141,8 @@ def _tie(tensors, model, tied, file):
 
 
 def _check_segments(config, vocabulary, path):
-    """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments. Warns of
-    another network with a tokenizer that gives it none."""
+    """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments; warns of
+    another network whose tokenizer gives none."""
     beside, settings = rules.beside(vocabulary, SETTINGS_FILE), {}
     if beside:
         settings = read_json(beside)
@@ -190,7 +166,7 @@ def _check_segments(config, vocabulary, path):
 
 def _cut_positions(tensors, model, values):
     """Cuts the rows that no token uses from the table of positions, and returns notes on it."""
-    unused, name = unused_positions(model, values), model.prefix + _POSITIONS
+    unused, name = configs.unused_positions(model, values), model.prefix + _POSITIONS
     if not unused or name not in tensors or not tensors[name].shape:
         return ()
     count = tensors[name].shape[0]
@@ -226,14 +202,15 @@ def read(file: str) -> Source:
     if path:
         values = read_json(path)
     tensors = safetensors_files.tensors(file)
-    if (problem := values.get("problem_type")) not in (None, *PROBLEMS):
-        raise InputError(f"{path}: problem_type must be {' or '.join(PROBLEMS)}, not {problem!r}.")
+    if (problem := values.get("problem_type")) not in (None, *configs.PROBLEMS):
+        raise InputError(f"{path}: problem_type must be {' or '.join(configs.PROBLEMS)}, not "
+                         f"{problem!r}.")
     if own := _OWN_FILES.get(str(values.get("model_type"))):
         return own.read(file, values, tensors)
-    kind = find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
+    kind = configs.find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
     model = MODELS[kind]
     if path:
-        config = read_config(values, kind, path)
+        config = configs.read_config(values, kind, path)
     vocabulary = rules.vocabulary_beside(file)
     if config and vocabulary:
         _check_segments(config, vocabulary, path)
@@ -265,8 +242,12 @@ def table_for(weights: Weights) -> Format:
                          f"{weights.config.model_type} yet; choose another format.")
     model = MODEL_OF[weights.config.model_type]
     _check_network(weights, model)
-    _check_causal(weights)
-    task = _only_task(weights, model)
+    task = only_head(weights, names.CLASSIFIERS,
+                     "Hugging Face's checkpoints call each of them classifier")
+    if task in model.others:
+        raise InputError(f"{weights.source}: Hugging Face's {weights.config.model_type} has a "
+                         f"hidden layer in the head {task} and would compute other outputs; give "
+                         f"--leave_out={task}.")
     notes = (*_notes(weights, model), *_differences(model, weights.config, weights.heads))
     heads = {names.head(ours) for ours, *_ in model.heads} | {*names.CLASSIFIERS}
     if heads.isdisjoint(weights.heads):
@@ -276,14 +257,14 @@ def table_for(weights: Weights) -> Format:
 
 def _notes(weights, model):
     """Yields sentences on what transformers makes of the files, and of texts."""
-    padding, tokenizer = padding_id(weights, model), weights.tokenizer
+    padding, tokenizer = configs.padding_id(weights, model), weights.tokenizer
     yield from model.notes
-    if unused := unused_positions(model, {"pad_token_id": padding}):
+    if unused := configs.unused_positions(model, {"pad_token_id": padding}):
         yield (f"The table of positions begins with {unused} rows that no token uses, as "
                "transformers expects of this model.")
     if not tokenizer:
         return
-    if unused and not has_padding(tokenizer.vocabulary):
+    if unused and not configs.has_padding(tokenizer.vocabulary):
         yield (f"The vocabulary has no padding: transformers takes token {padding}, "
                f"{tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
     if tokenizer.name == "sentencepiece" and "join_quotes" not in tokenizer.settings:
@@ -296,6 +277,8 @@ def _notes(weights, model):
 
 
 def _check_network(weights, model):
+    """Raises InputError for a network that transformers can't build, or a head of a left-to-right
+    one that reads the last token: transformers' classes give it the first, which saw no other."""
     if model.check:
         model.check(weights)
     else:
@@ -311,23 +294,6 @@ def _check_network(weights, model):
                              "choose another format.")
     if "num_hidden_groups" in model.keys:
         check_groups(weights.config, weights.source)
-
-
-def _only_task(weights, model):
-    """Returns the one classifier among the heads, or None; InputError for several, or for one that
-    Hugging Face builds in another way."""
-    task = only_head(weights, names.CLASSIFIERS,
-                     "Hugging Face's checkpoints call each of them classifier")
-    if task in model.others:
-        raise InputError(f"{weights.source}: Hugging Face's {weights.config.model_type} has a "
-                         f"hidden layer in the head {task} and would compute other outputs; give "
-                         f"--leave_out={task}.")
-    return task
-
-
-def _check_causal(weights):
-    """Raises InputError for a head of a network from left to right that reads its last token:
-    transformers' classes give it the first, which has seen no other."""
     for name in weights.heads:
         if weights.config.is_causal and name in HEADS and HEADS[name].is_pooled:
             raise InputError(f"{weights.source}: the head {name} of a left-to-right network reads "
@@ -339,8 +305,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if weights.config.model_type in _OWN_FILES:
         _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return
-    described, model = describe(weights), MODEL_OF[weights.config.model_type]
-    unused = unused_positions(model, described)
+    described, model = configs.describe(weights), MODEL_OF[weights.config.model_type]
+    unused = configs.unused_positions(model, described)
     values = {name: tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read()
               for name, tensor in tensors.items()}
     values |= identity(model, weights.config, values)

@@ -30,8 +30,8 @@ PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.prob
 
 
 def find_type(values: dict[str, Any], tensors: dict, path: str, known: Iterable[str]) -> str:
-    """The `model_type` of the files, which their tensors show where there is no `config.json`;
-    InputError, which names `path`, if it is not one of the `known` types."""
+    """The `model_type` of the files, which their tensors show without a `config.json`; InputError,
+    which names `path`, if it is not one of the `known` types."""
     kind = values.get("model_type") or next(
         (kind for kind, model in MODELS.items()
          if any(name.startswith(model.prefix) for name in tensors)), "bert")
@@ -119,12 +119,8 @@ def has_padding(vocabulary: Vocabulary) -> bool:
 
 
 def padding_id(weights: Weights, model: Model) -> int:
-    """The id of padding. For a vocabulary without padding, it is the default of the files' class if
-    the positions depend on it.
-
-    Raises:
-        InputError: the vocabulary has another one than models of this type.
-    """
+    """The id of padding; without one, the class's default if positions depend on it. InputError if
+    the vocabulary has another one than models of this type."""
     vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
     if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
         return model.pad_token_id
@@ -138,8 +134,7 @@ def padding_id(weights: Weights, model: Model) -> int:
 
 
 def describe_labels(weights: Weights, heads: Iterable[str]) -> dict[str, dict]:
-    """Returns the names of the labels as config.json has them, of the first classifier that is one
-    of `heads`; {} without one."""
+    """The names of the labels as config.json has them, of the first of `heads`; {} without one."""
     biases = {f"{head}/dense/bias" for head in heads}
     count = next((tensor.shape[0] for name, tensor in weights.tensors.items() if name in biases), 0)
     if not count:

@@ -1,7 +1,5 @@
-"""Hugging Face's files of each `model_type`: a row of `MODELS` each.
-
-Tensors have the names of transformers' PyTorch classes.
-"""
+"""Hugging Face's files of each `model_type`: a row of `MODELS` each, with the names of tensors in
+transformers' PyTorch classes."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -29,8 +27,6 @@ class Model:
         prefix: of the encoder's tensors in files with a head.
         encoder: rows of the encoder and the pooler, without the prefix.
         heads: rows of the heads that are not classifiers.
-        output_weights: the output matrix of the masked LM, which may be a copy of the embeddings.
-        output_biases: its bias, then further names of copies of it.
         copies: further tensors that may be copies of the embeddings, and are never written.
         kin: kinds of BERT with files of this type, apart from a key of `config.json`.
         pretraining: (end of a class's name, its heads) of classes without a task; the first whose
@@ -62,9 +58,7 @@ class Model:
     prefix: str
     encoder: tuple
     heads: tuple
-    output_weights: str
-    output_biases: tuple[str, ...]
-    pretraining: tuple[tuple[str, set[str]], ...]
+    pretraining: tuple[tuple[str, set[str]], ...] = (("ForMaskedLM", {"masked_lm"}),)
     classifier: tuple[str, ...] = ()
     pad_token_id: int = 0
     positions_after_padding: bool = False
@@ -84,6 +78,20 @@ class Model:
     check: Callable[[Weights], None] | None = None
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    @property
+    def output_weights(self) -> str:
+        """The output matrix of the masked LM, which may be a copy of the embeddings."""
+        return f"{self._of_masked_lm('output_weights')}.weight"
+
+    @property
+    def output_biases(self) -> tuple[str, ...]:
+        """The bias of the masked LM, then another name of a copy of it, if there is one."""
+        copy = f"{self._of_masked_lm('output_weights')}.bias"
+        return tuple(dict.fromkeys((self._of_masked_lm("output_bias"), copy)))
+
+    def _of_masked_lm(self, name):
+        return next(theirs for ours, theirs, _ in self.heads if ours == f"masked_lm/{name}")
+
 
 _FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
 # Values that files of StructBERT's code must have, where they have the keys.
@@ -94,11 +102,14 @@ _STRUCTBERT = {"emb_size": -1, "transformer_type": "original", "attention_type":
 KEYS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
         "intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
         "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps")
-_ENCODER = (
-    *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS), "encoder.layer.{i}.",
-                  (name.replace("/", ".") for name in names.LAYER)),
-    ("pooler/dense", "pooler.dense", DENSE),
-)
+
+
+def _encoder(parts, layer="encoder.layer.{i}."):
+    return encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS), layer, parts)
+
+
+_PARTS = tuple(name.replace("/", ".") for name in names.LAYER)
+_ENCODER = (*_encoder(_PARTS), ("pooler/dense", "pooler.dense", DENSE))
 
 
 def _masked_lm(dense, norm, bias, decoder):
@@ -134,16 +145,14 @@ _MOBILEBERT = {
 MODELS = {
     "bert": Model(
         "Bert", "bert.", _ENCODER,
-        (*_HEADS, *_SPAN_BOUNDARY), "cls.predictions.decoder.weight",
-        ("cls.predictions.bias", "cls.predictions.decoder.bias"), _BERT_CLASSES,
+        (*_HEADS, *_SPAN_BOUNDARY), _BERT_CLASSES,
         fixed=_FIXED | _STRUCTBERT, defaults={"type_vocab_size": 2},
         copies=(f"{_PAIRS}.decoder.weight",), kin=("spanbert", "structbert"),
         causal="LMHeadModel"),
     "ernie": Model(
         "Ernie", "ernie.",
         (*_ENCODER, ("embeddings/task_type_embeddings", "embeddings.task_type_embeddings", TABLE)),
-        _HEADS, "cls.predictions.decoder.weight",
-        ("cls.predictions.bias", "cls.predictions.decoder.bias"), _BERT_CLASSES,
+        _HEADS, _BERT_CLASSES,
         keys=("use_task_id", "task_type_vocab_size"), defaults={"type_vocab_size": 2},
         ignored=((r"(\w+\.)?embeddings\.task_type_embeddings\.weight",
                   "a table of tasks that use_task_id leaves unused"),)),
@@ -152,39 +161,31 @@ MODELS = {
         "Roberta", "roberta.", _ENCODER,
         (*_masked_lm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder"),
          _ANSWER_SPAN),
-        "lm_head.decoder.weight", ("lm_head.bias", "lm_head.decoder.bias"),
-        (("ForMaskedLM", {"masked_lm"}),), ("classifier.dense", "classifier.out_proj"),
-        pad_token_id=1, positions_after_padding=True, defaults={"type_vocab_size": 2},
-        exact_gelu=True),
+        classifier=("classifier.dense", "classifier.out_proj"), pad_token_id=1,
+        positions_after_padding=True, defaults={"type_vocab_size": 2}, exact_gelu=True),
     "albert": Model(
         "Albert", "albert.", (
-            *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
-                          "encoder.albert_layer_groups.{g}.albert_layers.{j}.", (
-                              "attention.query", "attention.key", "attention.value",
-                              "attention.dense", "attention.LayerNorm", "ffn", "ffn_output",
-                              "full_layer_layer_norm")),
+            *_encoder(("attention.query", "attention.key", "attention.value", "attention.dense",
+                       "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm"),
+                      "encoder.albert_layer_groups.{g}.albert_layers.{j}."),
             ("embeddings_project", "encoder.embedding_hidden_mapping_in", DENSE),
             ("pooler/dense", "pooler", DENSE)),
         (*_masked_lm("predictions.dense", "predictions.LayerNorm", "predictions.bias",
                      "predictions.decoder"),
          ("next_sentence/dense", "sop_classifier.classifier", DENSE), _ANSWER_SPAN),
-        "predictions.decoder.weight", ("predictions.bias", "predictions.decoder.bias"),
-        (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"})),
+        _BERT_CLASSES[:2],
         keys=("embedding_size", "num_hidden_groups", "inner_group_num"),
         projection="encoder.embedding_hidden_mapping_in",
         defaults={**ALBERT, "hidden_act": "gelu_new"}),
     # No segments. Only the classifiers of sequences and of choices have a pooler, with ReLU.
     "distilbert": Model(
-        "DistilBert", "distilbert.", (
-            *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
-                          "transformer.layer.{i}.", (
-                              "attention.q_lin", "attention.k_lin", "attention.v_lin",
-                              "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2",
-                              "output_layer_norm")),),
+        "DistilBert", "distilbert.", tuple(_encoder(
+            ("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
+             "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm"),
+            "transformer.layer.{i}.")),
         (("pooler/dense", "pre_classifier", DENSE),
          *_masked_lm("vocab_transform", "vocab_layer_norm", "vocab_projector.bias",
                      "vocab_projector"), _ANSWER_SPAN),
-        "vocab_projector.weight", ("vocab_projector.bias",), (("ForMaskedLM", {"masked_lm"}),),
         names={"hidden_size": "dim", "num_hidden_layers": "n_layers",
                "num_attention_heads": "n_heads", "intermediate_size": "hidden_dim",
                "hidden_act": "activation", "hidden_dropout_prob": "dropout",
@@ -204,7 +205,6 @@ MODELS = {
          ("replaced_token/dense", "discriminator_predictions.dense", DENSE),
          ("replaced_token/dense_1", "discriminator_predictions.dense_prediction", DENSE),
          _ANSWER_SPAN),
-        "generator_lm_head.weight", ("generator_lm_head.bias",),
         (("ForPreTraining", {"replaced_token"}), ("ForMaskedLM", {"masked_lm"})),
         keys=("embedding_size",),
         defaults={"pooler_type": "first_token", "type_vocab_size": 2, "embedding_size": 128,
@@ -219,9 +219,7 @@ MODELS = {
             lambda name: name.replace("layer_{i}", "layer.{i}").replace(
                 "ffn_layer_", "ffn.").replace("/", "."), KINDS),
         (*_HEADS, ("masked_lm/extra/output_weights", "cls.predictions.dense",
-                   (("", ".weight", "transpose"),))),
-        "cls.predictions.decoder.weight",
-        ("cls.predictions.bias", "cls.predictions.decoder.bias"), _BERT_CLASSES,
+                   (("", ".weight", "transpose"),))), _BERT_CLASSES,
         keys=tuple(_MOBILEBERT), fixed={}, defaults=_MOBILEBERT | {
             "hidden_size": 512, "num_hidden_layers": 24, "num_attention_heads": 4,
             "intermediate_size": 512, "hidden_act": "relu", "hidden_dropout_prob": 0.0,
@@ -239,11 +237,9 @@ MODELS |= {kind: dataclasses.replace(MODELS["roberta"], classes=classes) for kin
     ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))}
 MODELS["mpnet"] = dataclasses.replace(
     MODELS["roberta"], classes="MPNet", prefix="mpnet.", encoder=(
-        *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
-                      "encoder.layer.{i}.", (
-                          "attention.attn.q", "attention.attn.k", "attention.attn.v",
-                          "attention.attn.o", "attention.LayerNorm", "intermediate.dense",
-                          "output.dense", "output.LayerNorm")),
+        *_encoder(("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
+                   "attention.LayerNorm", "intermediate.dense", "output.dense",
+                   "output.LayerNorm")),
         ("encoder/relative_attention_bias/weight", "encoder.relative_attention_bias.weight", SELF),
         ("pooler/dense", "pooler.dense", DENSE)),
     # Positions are counted by tokens other than token 1, whatever `pad_token_id` is.
@@ -253,10 +249,7 @@ MODELS["mpnet"] = dataclasses.replace(
 _DEBERTA = "lm_predictions.lm_head"
 MODELS["deberta-v2"] = Model(
     "DebertaV2", "deberta.", (
-        *encoder_rows(KINDS, (f"embeddings.{name}" for name in names.EMBEDDINGS),
-                      "encoder.layer.{i}.", (
-                          *(f"attention.self.{part}_proj" for part in ("query", "key", "value")),
-                          *(name.replace("/", ".") for name in (*names.LAYER,)[3:]))),
+        *_encoder((*(f"{part}_proj" for part in _PARTS[:3]), *_PARTS[3:])),
         *((f"encoder/layer_{{i}}/attention/self/{part}",
            f"encoder.layer.{{i}}.attention.self.{part}_proj", DENSE)
           for part in ("pos_key", "pos_query")),
@@ -270,8 +263,6 @@ MODELS["deberta-v2"] = Model(
                                      ("dense_1", "classifier", DENSE))),
      *_masked_lm(f"{_DEBERTA}.dense", f"{_DEBERTA}.LayerNorm", f"{_DEBERTA}.bias",
                  f"{_DEBERTA}.decoder"), _ANSWER_SPAN),
-    f"{_DEBERTA}.decoder.weight", (f"{_DEBERTA}.bias", f"{_DEBERTA}.decoder.bias"),
-    (("ForMaskedLM", {"masked_lm"}),),
     keys=("max_relative_positions", "position_buckets", "pos_att_type", "share_att_key",
           "norm_rel_ebd", "position_biased_input", "enhanced_mask_decoder", "conv_kernel_size",
           "conv_groups", "conv_act", "pooler_hidden_act"),

@@ -1,10 +1,5 @@
 """Tokenizers in Hugging Face's folders: `tokenizer_config.json`, and `tokenizer.json`, the only
-file that readers in JavaScript and Rust know.
-
-The library tokenizers computes the ids that a tokenizer.json gives. It has no step for ALBERT's way
-to cut a number off before a comma: the pieces of a number with a comma get a score here with which
-the model of SentencePiece takes the number and the comma instead.
-"""
+file that readers in JavaScript and Rust know."""
 
 import os
 import re
@@ -27,7 +22,8 @@ _NAMES = {role: f"{role}_token" for role in ("unk", "cls", "sep", "mask", "pad")
 # Padding has no role in WordPiece's vocabularies.
 PADDING = ("[PAD]", "<pad>")
 _NUMBER = re.compile(r".*\d,", re.DOTALL)
-_NEVER = -1000.0            # a score that no path of pieces takes
+# A score that no path of pieces takes: of pieces of a number with a comma, which ALBERT cuts apart.
+_NEVER = -1000.0
 
 
 def _own_settings(tokenizer):
@@ -41,8 +37,7 @@ def _own_settings(tokenizer):
 
 
 def _special(tokenizer):
-    """Returns {name of transformers: token}; the token of masks takes the blank before it, if
-    blanks are part of tokens."""
+    """{name of transformers: token}; [MASK] takes the blank before it, if tokens have blanks."""
     vocabulary, special = tokenizer.vocabulary, dict(tokenizer.vocabulary.special)
     if tokenizer.name == "gpt_bpe":
         return {"unk_token": special["unk"]}
@@ -62,9 +57,8 @@ def _entry(content, **more):
 
 
 def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> dict[str, Any]:
-    """The values of `tokenizer_config.json`. `has_segments`: some classes of transformers omit
-    segments, and others give them to models without any. `length` is of the longest sequence; None:
-    any."""
+    """The values of `tokenizer_config.json`. `has_segments`: whether the model reads segments.
+    `length` is of the longest sequence; None: any."""
     described = tokenizer.library_settings()
     described.pop("join_quotes", None)      # transformers joins them, and so does who reads this
     if tokenizer.name != "tokenizer_json":      # whose own settings are whole
@@ -78,9 +72,8 @@ def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> di
 
 def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: int | None = None
           ) -> None:
-    """Writes the files of the vocabulary, `tokenizer_config.json` (see `settings`) and
-    `tokenizer.json`; nothing without a tokenizer. Warns of a SentencePiece of another kind than
-    Unigram, which gets no tokenizer.json."""
+    """Writes the files of the vocabulary, `tokenizer_config.json` (see `settings`) and, except for
+    a SentencePiece model that is not Unigram, `tokenizer.json`; nothing without a tokenizer."""
     if tokenizer is None:
         return
     config = settings(tokenizer, has_segments, length)
@@ -145,15 +138,12 @@ def _processor(tokenizer):
         return processors.RobertaProcessing(
             (sep, vocabulary.sep_id), (cls, vocabulary.cls_id), trim_offsets=True,
             add_prefix_space="add_prefix_space" in tokenizer.settings)
-    first = [f"{cls}:0"] * layout.before
-
-    def last(segment):
-        ends = [f"{sep}:{segment}"] * layout.after
-        return [*ends[:-1], f"{cls}:2"] if layout.cls_last else ends
-
+    first = [f"{cls}:0"] * layout.before + ["$A:0"]
+    one, two = [f"{sep}:0"] * layout.after, [f"{sep}:1"] * layout.after
+    if layout.cls_last:
+        one[-1] = two[-1] = f"{cls}:2"
     return processors.TemplateProcessing(
-        [*first, "$A:0", *last(0)],
-        [*first, "$A:0", *[f"{sep}:0"] * layout.between, "$B:1", *last(1)], ids)
+        first + one, [*first, *[f"{sep}:0"] * layout.between, "$B:1", *two], ids)
 
 
 def _wordpiece(tokenizer):
@@ -220,8 +210,7 @@ def _unigram(tokenizer):
 
 
 def _preparations(tokenizer):
-    """The steps of `sentencepiece.prepare`, with the quotation marks that every reader of such a
-    folder joins, as transformers does."""
+    """The steps of `sentencepiece.prepare`, with joined quotation marks, as in transformers."""
     from tokenizers import Regex, normalizers
 
     if not tokenizer.prepares:

@@ -1,7 +1,5 @@
-"""Our own `.keras` files: a Learner or an encoder, as Keras saves it.
-
-The archive is read as data: of the classes that it names, only our own are made.
-"""
+"""Our own `.keras` files: a Learner or an encoder, as Keras saves it. The archive is read as data:
+of the classes that it names, only our own are made."""
 
 import collections
 import os
@@ -25,11 +23,9 @@ _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*",
 
 
 def find(path: str) -> str | None:
-    """The `.keras` file at `path`, the file or a folder, or None.
-
-    In the folder of a training run the checkpoints count, which are never older, unless the run
-    stops early. In the folder of a task (task_heads.py) there need not be such a file.
-    """
+    """The `.keras` file at `path`, the file or a folder, or None. In the folder of a training run
+    the checkpoints count, which are never older, unless the run stops early. In the folder of a
+    task (task_heads.py) there need not be such a file."""
     if is_folder(path):
         if training_checkpoint.find(path):
             return None
@@ -93,11 +89,8 @@ def _parse(values, source):
 
 
 def _name_heads(objectives, source):
-    """The names of the objectives' heads, in their order; InputError if two are alike.
-
-    A head that is the only one of its class has the name of its row in `HEADS`, whatever the
-    objective is called; others have their objectives' names.
-    """
+    """The names of the objectives' heads, in their order; InputError if two are alike. The only
+    head of its class has the name of its row in `HEADS`, others have their objectives' names."""
     count = collections.Counter(name for name, _ in objectives)
     heads = [OBJECTIVES[name].name if count[name] == 1 else options.get("name")
              for name, options in objectives]

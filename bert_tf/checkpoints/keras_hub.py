@@ -1,8 +1,5 @@
-"""Presets of keras-hub's BertBackbone: `model.weights.h5` with a `config.json`.
-
-They hold the encoder and the pooler. keras-hub's masked LM has another epsilon and GELU than its
-backbone, so it differs from BERT's, and its weights are left out.
-"""
+"""Presets of keras-hub's BertBackbone: `model.weights.h5` with a `config.json`. They hold the
+encoder and the pooler; keras-hub's masked LM has another epsilon and GELU than BERT's."""
 
 import dataclasses
 import os

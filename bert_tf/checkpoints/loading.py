@@ -20,10 +20,10 @@ class FileFormat:
     """A format of checkpoints: a module, imported when a file may belong to it.
 
     The module has `find(path)`, which returns the file at a folder or file, or None; and
-    `read(file)`, which returns its `Source`, or raises InputError. One that is written also has
-    `table_for(weights)`, which returns the `Format` to write with, or raises InputError if the
-    format's own code would compute other outputs; and `write(folder, weights, tensors)`, which
-    writes the weights, configuration and vocabulary. Its tensors have the format's names.
+    `read(file)`, which returns its `Source`. One that is written also has `table_for(weights)`, the
+    `Format` to write with, or InputError if the format's own code would compute other outputs; and
+    `write(folder, weights, tensors)`, of weights, configuration and vocabulary. Its tensors have
+    the format's names.
 
     Attributes:
         home: the module's name in `bert_tf`.
@@ -61,8 +61,8 @@ _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_
 
 
 def _find(path):
-    """Returns the module of the format of the weights at `path`, and their file; InputError for
-    none, for several, or for a format that can't be trusted."""
+    """The module of the format of the weights at `path`, and their file; InputError for none, for
+    several, or for a format that can't be trusted."""
     path = fetched(path)
     candidates = weights_at(path)
     if len(candidates) == 1:
@@ -83,10 +83,7 @@ def _files(path):
     """The names in a folder; of a file, itself and the index of its prefix."""
     if is_folder(path):
         return list_folder(path)
-    files = [path]
-    if is_file(f"{path}.index"):
-        files.append(f"{path}.index")
-    return files
+    return [path, *[f"{path}.index"] * is_file(f"{path}.index")]
 
 
 def weights_at(path: str) -> list[tuple[types.ModuleType, str]]:
@@ -98,20 +95,16 @@ def weights_at(path: str) -> list[tuple[types.ModuleType, str]]:
 
 
 def check_exists(path: str) -> None:
-    if not exists(path):
-        raise InputError(f"there is no {path}; name the folder of a checkpoint, or its file."
-                         + _fetching(path))
-
-
-def _fetching(path):
-    """Returns advice on the Hub's name of a model that a bare name may mean, "" for other names."""
-    name = os.path.basename(path)
-    if path.startswith((".", os.sep)) or path.count("/") > 1 or not _NAME.fullmatch(name):
-        return ""
-    if "/" not in path:
-        path = f"OWNER/{path}"
-    return (f" For the model of this name from the Hub, write hf://{path}; docs/data.md lists "
-            "models.")
+    """Raises InputError without a file or a folder; a bare name may mean a model of the Hub."""
+    if exists(path):
+        return
+    message = f"there is no {path}; name the folder of a checkpoint, or its file."
+    if not path.startswith((".", os.sep)) and path.count("/") <= 1 and _NAME.fullmatch(
+            os.path.basename(path)):
+        name = path if "/" in path else f"OWNER/{path}"
+        message += (f" For the model of this name from the Hub, write hf://{name}; docs/data.md "
+                    "lists models.")
+    raise InputError(message)
 
 
 def read_source(path: str | os.PathLike, task: str | None = None,
@@ -185,33 +178,20 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
     heads = [objective.name for objective in getattr(model, "objectives", ())]
     task = next((head for head in heads if head in names.CLASSIFIERS), None)
     config = getattr(model, "encoder", model).config
-    held = None
+    weights = None
     if isinstance(checkpoint, Weights):
-        held, checkpoint = checkpoint, checkpoint.source
-    origin = (held and held.origin) or read_source(checkpoint)
+        weights, checkpoint = checkpoint, checkpoint.source
+    origin = (weights and weights.origin) or read_source(checkpoint)
     source = origin.for_task(task)
-    weights = held
     if not weights or weights.config != config or source is not origin:
         weights = _translate_for(source, config)
-    parts: dict = {}
-    if hasattr(model, "parts"):
-        parts = model.parts()
+    parts = model.parts() if hasattr(model, "parts") else {}
     # A network that has not its own tables takes them from a copy that has.
     filled = parts["model"] if hasattr(model, "take") else model
     account = assign(filled, weights)
     if source.generator is not None and "generator" in parts:
         its = translate(source.generator, parts["generator"].encoder.config)
-        account = _joined(account, assign(parts["generator"], its))
+        account = account.joined(assign(parts["generator"], its).mapped)
     if filled is not model:
         model.take(parts)
     return account
-
-
-def _joined(main, other):
-    mapped = {**main.mapped, **{f"generator/{name}": tensor
-                                for name, tensor in other.mapped.items()}}
-    used = set(mapped.values())
-    return dataclasses.replace(
-        main, mapped=mapped,
-        ignored={name: reason for name, reason in main.ignored.items() if name not in used},
-        missing=[name for name in main.missing if name not in other.mapped])

@@ -1,11 +1,6 @@
-"""Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, or of a
-model around one, as TensorFlow 2 tracks them, with a `bert_config.json`.
-
-The encoder may be saved alone or in a model, by either of its two classes; `_standard_name` maps
-all names to the names in `tf.train.Checkpoint(encoder=..., model=...)`. The models are
-BertPretrainerV2, BertClassifier, BertTokenClassifier and BertSpanLabeler; "head" belongs to the
-last three.
-"""
+"""Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, alone or
+in a BertPretrainerV2, BertClassifier, BertTokenClassifier or BertSpanLabeler (these have "head"),
+as TensorFlow 2 tracks them, with a `bert_config.json`."""
 
 import functools
 import os

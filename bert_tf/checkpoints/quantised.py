@@ -1,9 +1,6 @@
-"""Models whose matrices are stored as integers of 2 to 8 bits: `quantised.safetensors`.
-
-Each `NAME/integers` has a `NAME/range`, float32: the greatest magnitude (scheme symmetric), or the
-least and the greatest number of each group [2, G]. Reading gives numbers that round to the same
-integers with the same range, so that the network computes the same bits. Others are float32.
-"""
+"""Models whose matrices are stored as integers of 2 to 8 bits: `quantised.safetensors`. Each
+`NAME/integers` has a `NAME/range`, float32: the greatest magnitude (scheme symmetric), or the least
+and the greatest number of each group [2, G]. Other tensors are float32."""
 
 import dataclasses
 import functools

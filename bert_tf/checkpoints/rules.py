@@ -130,17 +130,15 @@ class Format:
 
     def reason_to_ignore(self, name: str) -> str | None:
         """Returns the reason why the tensor `name` isn't needed, or None if it is."""
-        return next((reason for pattern, reason in self.ignored if re.fullmatch(pattern, name)),
-                    None)
+        matching = (reason for pattern, reason in self.ignored if re.fullmatch(pattern, name))
+        return next(matching, None)
 
 
 def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: str,
                  parts: Iterable[str]) -> list[tuple]:
-    """Returns the rows of a `Format` for the embeddings and the layers of an encoder.
-
-    `endings` are of each kind in `names.LAYER`; "split" and "join" default to "dense".
-    `embeddings` and `parts` are the format's names of `names.EMBEDDINGS` and `names.LAYER`, and
-    `layer`, with "{i}", is the prefix of a layer's parts."""
+    """The rows of a `Format` for the embeddings and the layers of an encoder. `endings` are of each
+    kind in `names.LAYER`; "split" and "join" default to "dense". `embeddings` and `parts` are the
+    format's names of `names.EMBEDDINGS` and `names.LAYER`; `layer` is the prefix of parts."""
     endings = {"split": endings["dense"], "join": endings["dense"], **endings}
     return [*((f"embeddings/{ours}", name, endings[kind])
               for (ours, kind), name in zip(names.EMBEDDINGS.items(), embeddings, strict=True)),

@@ -70,9 +70,9 @@ def set_copy_aside(tensors: dict[str, Tensor], copy: str, original: str, file: s
 
 
 def labels(values: dict, file: str) -> tuple[str, ...]:
-    """Returns the names of the classes in the `config.json` beside `file`, in the order of their
-    numbers. Classes that share a name are called LABEL_0 and so on, by their numbers. () where none
-    are named, or not each number from 0, which gives a warning."""
+    """The names of the classes in the `config.json` beside `file`, in the order of their numbers.
+    Classes that share a name are called LABEL_0 and so on. (), with a warning, unless each number
+    from 0 has a name."""
     numbered = values.get("id2label") or {}
     numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else None
     if numbers is None or {*numbers} != {*numbered} or not all(

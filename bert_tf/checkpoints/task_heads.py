@@ -1,8 +1,5 @@
-"""A model of several tasks, used with the head of one of them.
-
-Next to its `model.keras`, a folder `tasks` has a folder for each task, with the task's `task.json`
-and the vocabulary. If such a folder is the path of a checkpoint, the model has that head alone.
-"""
+"""A model of several tasks: next to its `model.keras`, a folder `tasks` has a folder for each task,
+with `task.json` and the vocabulary. As the path of a checkpoint, it is the model with this head."""
 
 import os
 
@@ -46,9 +43,8 @@ def resolve(file: str) -> tuple[str | None, str]:
 
 
 def only(task: str, tensors: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:
-    """Returns a file's tensors and heads without the heads of other tasks; the task's head has the
-    name of its row. Names of tensors begin with the head's name. `rows` are {head's name:
-    `heads.Head`} in the order of the `objectives`, which are classes and configurations."""
+    """A file's tensors and heads without the heads of other tasks; the task's head has the name of
+    its row. `rows` are {head's name: `heads.Head`} in the order of the `objectives`."""
     names = [options.get("name") for _, options in objectives]
     if task not in names:
         raise InputError(f"{resolve(file)[1]} has no head for the task {task}; it has heads for "

@@ -1,9 +1,6 @@
-"""Reads TensorFlow's checkpoints (`*.index`, `*.data-?????-of-?????`) without TensorFlow.
-
-The index is a sorted table of blocks, as in LevelDB; its values are protocol buffers with the place
-of each tensor in the data files. Every length is checked against the file before use. TensorFlow's
-own reader doesn't check: it aborted at 605 of 3,000 indices with wrong numbers and right checksums.
-"""
+"""Reads TensorFlow's checkpoints (`*.index`, `*.data-?????-of-?????`), each length checked before
+use: its own reader aborted at 605 of 3,000 indices with wrong numbers and right checksums. The
+index is a table of blocks, as in LevelDB, of protocol buffers with the place of each tensor."""
 
 import functools
 import os
@@ -95,12 +92,6 @@ def _entries(data):
             yield key, value
 
 
-def _shape(message):
-    """Returns the sizes in a TensorShapeProto; a negative one is huge, and so never fits."""
-    sizes = _message(message).get(2, [])
-    return tuple(_field(_message(_field({0: [size]}, 0, bytes)), 1) for size in sizes)
-
-
 def _read(path, offset, size, crc, dtype, shape):
     with open_file(path, "rb") as file:
         file.seek(offset)
@@ -114,7 +105,10 @@ def _read(path, offset, size, crc, dtype, shape):
 def _tensor(prefix, shards, name, value):
     """Returns the `Tensor` that an index entry describes."""
     entry = _message(value)
-    kind, shape = _field(entry, 1), _shape(_field(entry, 2, bytes))
+    # The sizes in a TensorShapeProto; a negative one is huge, and so never fits.
+    sizes = _message(_field(entry, 2, bytes)).get(2, [])
+    shape = tuple(_field(_message(_field({0: [size]}, 0, bytes)), 1) for size in sizes)
+    kind = _field(entry, 1)
     if 7 in entry:
         raise ValueError(f"{name} is cut in slices")
     if kind not in _DTYPES:
@@ -149,11 +143,9 @@ def tensors(prefix: str) -> dict[str, Tensor]:
 
 
 def find(path: str) -> str | None:
-    """The prefix of a TensorFlow checkpoint at a folder, a prefix or an index file, or None.
-
-    In a folder the only index file counts, not the file `checkpoint`, which often names another
-    machine's path. Several index files are an error.
-    """
+    """The prefix of a TensorFlow checkpoint at a folder, a prefix or an index file, or None. In a
+    folder the only index file counts, not the file `checkpoint`, which often names another
+    machine's path; InputError for several."""
     prefix = path.removesuffix(".index")
     if is_file(f"{prefix}.index"):
         return prefix
@@ -167,16 +159,13 @@ def find(path: str) -> str | None:
 
 
 def _named_in_state(folder, names):
-    """The end of a sentence that gives the checkpoint which the file `checkpoint` names, if it is
-    one of the index files `names`; else ""."""
+    """The end of a sentence on the one of `names` that the file `checkpoint` names, or ""."""
     path = os.path.join(folder, "checkpoint")
     if not is_file(path):
         return ""
     with open_file(path, "rt", encoding="utf-8", errors="replace") as file:
         named = re.search(r'^model_checkpoint_path: "(.*)"', file.read(), re.M)
-    if not named:
-        return ""
-    base = re.split(r"[/\\\\]", named[1])[-1]
+    base = re.split(r"[/\\\\]", named[1])[-1] if named else ""
     if f"{base}.index" not in names:
         return ""
     return f", such as {os.path.join(folder, base)}, which the file {path} names as the newest"

@@ -24,8 +24,8 @@ _NETWORK = re.compile("^learner/((bert|bilstm|elmo|gpt|sequence_lstm|t5|xlnet)/)
 
 
 def find(path: str) -> str | None:
-    """Returns the checkpoint file at `path`: the file, or in a folder the newest; or None. Where a
-    run that stops early has saved a model, the checkpoints have other weights than the best."""
+    """The checkpoint file at `path`: the file, or in a folder the newest; or None, also if a run
+    that stops early has saved its best weights as a model."""
     files = [path]
     if is_folder(path):
         if all(is_file(os.path.join(path, name)) for name in (names.BEST_FILE, names.MODEL_FILE)):
@@ -44,8 +44,7 @@ def read(file: str) -> Source:
     if averages and held["trainer/step"].read():        # of no step, else
         for name, average in averages.items():
             held[name], held[average] = held[average], held[name]
-    tensors = deberta.with_sums(
-        {_NETWORK.sub("", name): tensor for name, tensor in held.items()})
+    tensors = deberta.with_sums({_NETWORK.sub("", name): one for name, one in held.items()})
     return electra.split(
         Source(file, rules.config_beside(file), tensors, _FORMAT, rules.vocabulary_beside(file)),
         "", "masked_lm/", config_from_dict(described) if described else None)

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import ml_dtypes  # noqa: F401 NumPy knows the name bfloat16 from then on
 import numpy as np
@@ -112,13 +112,21 @@ class Account:
                          f"{', '.join(self.missing)}.")
         return "\n".join((*lines, *self.notes))
 
+    def joined(self, mapped: Mapping[str, str]) -> "Account":
+        """The account with the tensors, by our names, of the model's generator."""
+        whole = {**self.mapped, **{f"generator/{name}": mapped[name] for name in mapped}}
+        used = {*whole.values()}
+        return dataclasses.replace(
+            self, mapped=whole,
+            ignored={name: why for name, why in self.ignored.items() if name not in used},
+            missing=[name for name in self.missing if name not in mapped])
+
     def listing(self) -> str:
         """Lists every tensor, a line each: our name and the file's, or why it is not used."""
-        lines = [f"{ours}: read from {name}" for ours, name in sorted(self.mapped.items())]
-        lines += [f"{name}: not used ({reason})"
-                  for name, reason in sorted(self.ignored.items())]
-        lines += [f"{ours}: not in the file ({self.absent})" for ours in sorted(self.missing)]
-        return "\n".join(lines)
+        return "\n".join((
+            *(f"{ours}: read from {name}" for ours, name in sorted(self.mapped.items())),
+            *(f"{name}: not used ({why})" for name, why in sorted(self.ignored.items())),
+            *(f"{ours}: not in the file ({self.absent})" for ours in sorted(self.missing))))
 
 
 def check(tensor: Tensor, expected: tuple, source: str) -> None:
@@ -248,16 +256,13 @@ def variables(model, held: Collection[str] = ()) -> dict:
     return named
 
 
-def _check_heads(named, weights):
-    apart = sorted(names.optional() & set(weights.tensors).difference(named))
+def _check_fits(named, weights, encoder):
+    optional = names.optional()
+    apart = sorted(optional & set(weights.tensors).difference(named))
     if any(names.head(name) in map(names.head, named) for name in apart):
         raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
                          "build the head as in training: MaskedLM with tied=False, FeatureTagging "
                          "with the same layers, other heads with the same bilstm_size.")
-
-
-def _check_filled(encoder, weights):
-    optional = names.optional()
     empty = [name for name in variables(encoder) if name not in weights.tensors and name not in
              optional and names.head(name) != "pooler" and not names.is_range(name)]
     if empty:
@@ -270,8 +275,7 @@ def assign(model, weights: Weights) -> Account:
     """Gives the model the values of `weights`: all of them, or none, and an InputError, if a tensor
     doesn't fit or can't be read, or the encoder has a variable that no tensor fills."""
     named = variables(model, set(map(names.head, weights.tensors)))
-    _check_heads(named, weights)
-    _check_filled(getattr(model, "encoder", model), weights)
+    _check_fits(named, weights, getattr(model, "encoder", model))
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
         check(tensor, variable.shape, weights.source)
@@ -281,10 +285,6 @@ def assign(model, weights: Weights) -> Account:
     why = "as the encoder alone is loaded"
     if hasattr(model, "encoder"):
         why = "which the model does not have"
-    return _account(weights, named, why)
-
-
-def _account(weights, named, why):
     left = {tensor.name: f"of the head {names.head(name)}, {why}"
             for name, tensor in weights.tensors.items() if name not in named}
     missing = [name for name in named if name not in weights.tensors]
