@@ -102,7 +102,7 @@ class FineTuneRun:
             with self.tuning.sole_writer():
                 if self.is_chief:
                     begin()
-                self._answer_together()
+                _answer_together([self, *self.others])
             training.wait_for_workers(self.tuning.strategy)
             return
         with self.tuning.sole_writer():
@@ -138,19 +138,6 @@ class FineTuneRun:
         trainer = self.tuning.load(path)
         mask(self.flags, trainer.learner.encoder)
         return functools.partial(self.tuning.predict, trainer)
-
-    def _answer_together(self):
-        """Scores and predicts with the mean of several models, one after the other."""
-        runs = [self, *self.others]
-        answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
-        answered = {}
-        for split in self.members[0].predicted_splits:
-            combined, predicted = self.members[0].predictions[split].combine(
-                [(run.members[0].predictions[split], one[split][0], run.members[0].sets[split])
-                 for run, one in zip(runs, answers)])
-            answered[split] = combined, {}, predicted
-        if self.is_chief:
-            self.write(answered)
 
     def _answer(self, everyone, predict, path):
         scores = {}
@@ -213,7 +200,7 @@ class FineTuneRun:
         """Makes the records of all tasks, `Member.plan_records` of each, and opens them, while no
         other run writes to the output folder."""
         everyone = [*self.members, *self.guests]
-        self.padding = self._padding(strategy)
+        self.padding = _padding(self, strategy)
         self.is_chief = training.is_chief(strategy)
         with training.sole_writer(self.settings.output_dir, strategy):
             for member, records in zip(everyone, planned) if self.is_chief else ():
@@ -223,18 +210,33 @@ class FineTuneRun:
             for member in everyone:
                 member.open_records(self.records_folder(member), self.padding)
 
-    def _padding(self, strategy):
-        """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
-        is_padded = self.settings.pad_to_max_length
-        if is_padded or not self.flags.do_train or not (
-                path := training.trials.begun_file(self.settings)):
-            return padding_of(is_padded, self.settings, strategy)
-        padding = read_json(path).get("padding")
-        if padding not in bucketing.PADDINGS:
-            raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
-                             f"{', '.join(bucketing.PADDINGS)}; correct it, or name another "
-                             "--output_dir.")
-        return padding
+
+
+def _answer_together(runs):
+    """Scores and predicts with the mean of several models, one after the other."""
+    first, answered = runs[0], {}
+    answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
+    for split in first.members[0].predicted_splits:
+        combined, predicted = first.members[0].predictions[split].combine(
+            [(run.members[0].predictions[split], one[split][0], run.members[0].sets[split])
+             for run, one in zip(runs, answers)])
+        answered[split] = combined, {}, predicted
+    if first.is_chief:
+        first.write(answered)
+
+
+def _padding(run, strategy):
+    """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
+    is_padded = run.settings.pad_to_max_length
+    if is_padded or not run.flags.do_train or not (
+            path := training.trials.begun_file(run.settings)):
+        return padding_of(is_padded, run.settings, strategy)
+    padding = read_json(path).get("padding")
+    if padding not in bucketing.PADDINGS:
+        raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
+                         f"{', '.join(bucketing.PADDINGS)}; correct it, or name another "
+                         "--output_dir.")
+    return padding
 
 
 def padding_of(is_padded: bool, settings: Any, strategy: Any) -> str:

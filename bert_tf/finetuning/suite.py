@@ -144,15 +144,8 @@ class SuiteRun:
                 return None
             if cell.begins_with and not self.chosen(cell.begins_with):
                 return None     # whether it began with the model to be chosen is not known yet
-            result, expected = read_json(path), self._described(cell)
-            if {**result["settings"], "chosen": expected.get("chosen")} == expected != result[
-                    "settings"]:
-                raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that "
-                                 "is no longer the best; name another --output_dir, or remove all "
-                                 f"such folders of {cell.row.task}.")
-            if result["settings"] != expected:
-                raise InputError(f"{cell.folder} holds a run with other settings; name another "
-                                 f"--output_dir, or remove {cell.folder}.")
+            result = read_json(path)
+            _check_settings(cell, result["settings"], self._described(cell))
             self._results[path] = result
         return self._results[path]
 
@@ -201,20 +194,11 @@ class SuiteRun:
         chosen = self.chosen(cell.begins_with)
         if cell.begins_with and not chosen:
             return False
-        if chosen and not exists(os.path.join(chosen.folder, MODEL_FILE)):
-            raise InputError(
-                f"{chosen.folder} is now the best run of {chosen.row.task}, but its model was "
-                "removed when another run was better; remove the folder, and run the same command "
-                "again to train it.")
+        model = _begins(cell, chosen, self.family) if chosen else self.model
         with contextlib.ExitStack() as held:
             if not _is_held(held, cell.folder):
                 return False
             if not self.result(cell):
-                model = self.model
-                if chosen:
-                    model = {"init_checkpoint": chosen.folder}
-                    if self.family is HEADS:
-                        model["keep_head"] = cell.row.keeps_head
                 with (open_log(os.path.join(cell.folder, LOG)) as log,
                       contextlib.redirect_stdout(log)):
                     is_done = self._measure(cell, model)
@@ -225,7 +209,7 @@ class SuiteRun:
                     "metrics"].items() if is_of(name, cell.row.metrics))
                 print(f"{cell.row.task}, {cell.point}, seed {cell.seed}: "
                       f"{'DIVERGED' if result.get(DIVERGED) else scores}", flush=True)
-            self._drop_models(cell)
+            _drop_models(self, cell.row.task)
         return True
 
     def _measure(self, cell, model):
@@ -264,20 +248,21 @@ class SuiteRun:
         return own | {name: absolute(value) if isinstance(value, str) and value else value
                       for name, value in self.model.items()}
 
-    def _drop_models(self, cell):
-        """Removes models that no choice can take: of each point the best is kept, and of a finished
-        task the chosen one. Checkpoints go with the run."""
-        chosen = self.chosen(cell.row.task)
-        for cells in self.cells_of(cell.row.task).values():
-            done = [other for other in cells if self.result(other)]
-            best = chosen or max(done, key=self.headline, default=None)
-            for other in done:
-                paths = list(resume.checkpoints(other.folder))
-                if other != best and other.trains:
-                    paths.append(os.path.join(other.folder, MODEL_FILE))
-                for path in paths:
-                    with contextlib.suppress(FileNotFoundError):
-                        remove_file(path)
+
+def _drop_models(run, task):
+    """Removes models that no choice can take: of each point the best is kept, and of a finished
+    task the chosen one. Checkpoints go with the run."""
+    chosen = run.chosen(task)
+    for cells in run.cells_of(task).values():
+        done = [cell for cell in cells if run.result(cell)]
+        best = chosen or max(done, key=run.headline, default=None)
+        for cell in done:
+            paths = list(resume.checkpoints(cell.folder))
+            if cell != best and cell.trains:
+                paths.append(os.path.join(cell.folder, MODEL_FILE))
+            for path in paths:
+                with contextlib.suppress(FileNotFoundError):
+                    remove_file(path)
 
 
 def _jobs(task, data_dir):
@@ -291,6 +276,27 @@ def _jobs(task, data_dir):
     if not (jobs["do_eval"] or task.model_of):
         task.path(data_dir, labelled[0])
     return jobs
+
+
+def _begins(cell, chosen, family):
+    """The settings that name another task's model to begin with, which must be there."""
+    if not exists(os.path.join(chosen.folder, MODEL_FILE)):
+        raise InputError(f"{chosen.folder} is now the best run of {chosen.row.task}, but its model "
+                         "was removed when another run was better; remove the folder, and run the "
+                         "same command again to train it.")
+    keeps = {"keep_head": cell.row.keeps_head} if family is HEADS else {}
+    return {"init_checkpoint": chosen.folder, **keeps}
+
+
+def _check_settings(cell, settings, expected):
+    if settings == expected:
+        return
+    if {**settings, "chosen": expected.get("chosen")} == expected:
+        raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that is no "
+                         "longer the best; name another --output_dir, or remove all such folders "
+                         f"of {cell.row.task}.")
+    raise InputError(f"{cell.folder} holds a run with other settings; name another --output_dir, "
+                     f"or remove {cell.folder}.")
 
 
 def _is_held(stack, path):

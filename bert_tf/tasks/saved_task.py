@@ -28,22 +28,22 @@ def _is_number(value):
 
 
 def _or_none(what, fits):
-    return Values(f"{what}, or null", lambda value: value is None or fits(value))
+    return Values(what, lambda value: value is None or fits(value))
 
 
 _OPTIONS = {
     # Of the options of kinds and heads, those without a row of their own.
     **dict.fromkeys((name for kind in KINDS.values() for name in (
         *kind.head_options, *kind.input_options, "start_n_top", "end_n_top", "answer_turns")),
-        _or_none("a whole number from 0", _is_count)),
+        _or_none("a whole number from 0, or null", _is_count)),
     **dict.fromkeys(("doc_stride", "max_query_length", "n_best_size", "max_answer_length",
                      "max_target_length", "beams"), Values("a whole number from 0", _is_count)),
     **dict.fromkeys(("null_score_diff_threshold", "alpha"), Values("a number", _is_number)),
-    **dict.fromkeys(("label_scale", "label_mean"), _or_none("a number", _is_number)),
+    **dict.fromkeys(("label_scale", "label_mean"), _or_none("a number, or null", _is_number)),
     **dict.fromkeys(("version_2_with_negative", "hypothesis_first", "carry_choices",
                      "document_context", "label_gain"),
-                    _or_none("true, false", lambda value: type(value) is bool)),
-    "feature_layers": _or_none("the name of layers", lambda value: type(value) is str),
+                    _or_none("true, false or null", lambda value: type(value) is bool)),
+    "feature_layers": _or_none("the name of layers, or null", lambda value: type(value) is str),
     "squad_style": Values(" or ".join(PASSAGES), [*PASSAGES].__contains__),
     "scorer": Values(" or ".join(SCORERS), [None, *SCORERS].__contains__),
     "head": Values(" or ".join(CHOICES), [None, *CHOICES].__contains__),

@@ -199,20 +199,7 @@ class Tagging(LabelledKind):
         return {"words": example.texts, "tags": prediction, "entities": spans}
 
     def placed(self, given, answer):
-        """Gives the entities of a text its characters from `start` to before `end`, as `text`."""
-        if isinstance(given, tuple):
-            return answer
-        places, at = [], 0
-        for word in answer["words"]:
-            start = given.find(word, at)
-            if start < 0:       # a control character was left out
-                return answer
-            at = start + len(word)
-            places.append((start, at))
-        for entity in answer["entities"]:
-            start, end = places[entity["first"]][0], places[entity["last"]][1]
-            entity.update(text=given[start:end], start=start, end=end)
-        return answer
+        return answer if isinstance(given, tuple) else _with_characters(given, answer)
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         """Writes conlleval's input: word, gold tag (where known) and predicted tag, a blank line
@@ -222,15 +209,28 @@ class Tagging(LabelledKind):
         if source.task.split(source.split).label is not None:
             columns.insert(1, self.targets(source.task, examples))
         path = os.path.join(folder, f"{source.split}_predictions.txt")
-        documents = [example.document for example in examples]
         with write_aside(path) as file:
-            for sentence, document, before in zip(zip(*columns, strict=True), documents,
-                                                  documents[:1] + documents):
-                file.write("\n" * (document != before))
+            for example, last, *sentence in zip(examples, examples[:1] + examples, *columns):
+                file.write("\n" * (example.document != last.document))
                 file.writelines(" ".join(cell.replace(" ", _NO_BREAK) for cell in line) + "\n"
                                 for line in zip(*sentence, strict=True))
                 file.write("\n")
         return [path]
+
+
+def _with_characters(text, answer):
+    """The answer to a text, whose entities get its characters from `start` to before `end`."""
+    places, at = [], 0
+    for word in answer["words"]:
+        start = text.find(word, at)
+        if start < 0:       # a control character was left out
+            return answer
+        at = start + len(word)
+        places.append((start, at))
+    for entity in answer["entities"]:
+        start, end = places[entity["first"]][0], places[entity["last"]][1]
+        entity.update(text=text[start:end], start=start, end=end)
+    return answer
 
 
 def _in_bio(task, tags):
