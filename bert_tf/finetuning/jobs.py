@@ -139,7 +139,6 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
 
 
 def settings_of(job: Job) -> set[str]:
-    """The names of a job's settings."""
     return {field.name for kind in job.classes for field in dataclasses.fields(kind)}
 
 

@@ -78,7 +78,6 @@ class Member:
 
     @property
     def headline(self) -> str:
-        """The name of the score that compares models."""
         if self.head_name:
             return self.score_name(self.splits.eval_splits[0], self.task.headline)
         return self.task.kind.headline(self.task, self.splits.eval_splits)
@@ -140,7 +139,6 @@ class Member:
         return self.predictions[split].is_degenerate(answers, predicted)
 
     def score(self, split: str, answered: tuple) -> dict[str, float]:
-        """The scores of the result of `answer`."""
         answers, _, predicted = answered
         predictions = self.predictions[split]
         return {self.score_name(split, name): value for name, value in predictions.score(
@@ -172,7 +170,6 @@ class Member:
                 dataclasses.replace(saved, options={**saved.options, **chosen}).write(self.folder)
 
     def write(self, answered: dict) -> None:
-        """Writes the predictions of `answer_all`."""
         make_folder(self.folder, "output_dir")
         for split, (answers, _, predicted) in answered.items():
             paths = self.predictions[split].write(

@@ -1,4 +1,4 @@
-"""The tasks of a model of several: their flags, their files, their heads."""
+"""The tasks of a model of several: their flags and rows, files, heads, teachers and reports."""
 
 import dataclasses
 import math
@@ -294,7 +294,6 @@ def objectives_of(members: list[Member]) -> Callable:
 
 
 def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
-    """Returns the `Distillation` of a task, from its row."""
     distillation = find_distillation(row.get("distillation", MTDNN.name))
     if [term.objective for term in distillation.terms] != ["SoftTargets"]:
         raise InputError(f"distillation of {name}: {distillation.name} compares more than logits; "
@@ -314,7 +313,6 @@ def taught_records(member, folder: str) -> "compression.TaughtRecords":
 
 
 def shared_features(members: Sequence) -> Any:
-    """The `SharedFeatures` of some tasks, which are `Member`s."""
     of_words = {member.name for member in members if member.task.kind.name == "tagging"}
     soft = {is_word: max((len(member.task.labels) or 1 for member in members if member.teachers
                           and (member.name in of_words) == is_word), default=0)

@@ -1,5 +1,5 @@
-"""The flags of a fine-tuning run, and its model before it is built: reading the model, and writing
-the files next to it."""
+"""The flags of a fine-tuning run's model and head, and the model before it is built: reading it,
+and writing the files next to it."""
 
 import dataclasses
 import math
@@ -175,7 +175,6 @@ class ClassifierFlags:
         None, "Number of the head's stacked LSTMs (default: see --head).")
 
     def options(self) -> dict:
-        """Returns the flags by name."""
         check(self)
         return dataclasses.asdict(self)
 
@@ -205,7 +204,6 @@ class TaggerFlags:
     options = ClassifierFlags.options
 
     def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
-        """As of `ClassifierFlags`."""
         return frozen(settings, "feature_layers") if self.feature_layers else settings
 
 
@@ -367,7 +365,6 @@ def check_style(model: Model, options: dict) -> None:
 
 
 def check_smoothing(settings: FineTuneSettings, task: Task) -> None:
-    """Raises InputError if labels are to be smoothed in a task that has none."""
     if settings.label_smoothing and not task.kind.smooths:
         raise InputError(f"--label_smoothing is for labels, and the task {task.name} has none; "
                          "leave the flag out.")
@@ -427,7 +424,6 @@ def _heads(config, layer):
 
 
 def mask(flags: Any, encoder: Any) -> None:
-    """Switches off the heads of `masked_heads`."""
     if heads := masked_heads(flags, encoder.config):
         switch_off(encoder, heads)
         print("without the heads " + ", ".join(f"{layer + 1}:{head + 1}" for layer, head in heads),

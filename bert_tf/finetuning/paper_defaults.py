@@ -1,4 +1,6 @@
-"""Defaults of a fine-tuning run that the model decides which it begins with."""
+"""Defaults of fine-tuning for the relatives of BERT: the settings of their papers, or of their code
+where it differs. BERT's own are those of flags and of tasks (`bert_tf.tasks.task.Defaults`).
+"""
 
 import contextlib
 from collections.abc import Mapping
@@ -20,7 +22,6 @@ _WARMUP = ("num_warmup_steps", "warmup_proportion")
 
 
 def config_of(given: Mapping[str, Any]) -> Sizes:
-    """The configuration of the model that flags name."""
     file = given.get("bert_config_file")
     if file:
         return checkpoints.read_config_file(file)
@@ -34,7 +35,6 @@ def named_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def squad_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The defaults for a version of SQuAD; see `named_defaults`."""
     has_negatives = (given.get("version_2_with_negative")
                      or find_questions(given.get("task", "")) is SQUAD[True])
     return _defaults(given, lambda: SQUAD[bool(has_negatives)].name)

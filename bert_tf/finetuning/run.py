@@ -90,7 +90,6 @@ class FineTuneRun:
                 "degenerate": float(all(degenerate))}
 
     def average(self, scores: dict) -> float:
-        """The mean of the headlines of the tasks that decide."""
         values = [scores[member.headline] for member in self.members
                   if member.name in self.deciding]
         return sum(values) / len(values)
@@ -192,7 +191,6 @@ class FineTuneRun:
             self.is_trained = settings.keys() == results.keys()
 
     def records_folder(self, member: Member) -> str:
-        """The folder of a task's records."""
         folder = self.flags.records_dir or os.path.join(self.settings.output_dir, "records")
         return os.path.join(folder, member.name) if member.head_name else folder
 

@@ -102,7 +102,6 @@ class SuiteRun:
         return sorted(cells, key=lambda cell: (cell.row.task not in needed, not cell.trains))
 
     def folder(self, row: Row) -> str:
-        """The folder of a task's official files."""
         return find_folder(self.data_dir, row.task, "leave the task out of --tasks")
 
     def _cells_of(self, row):
@@ -130,7 +129,6 @@ class SuiteRun:
         return cells
 
     def cells_of(self, task: str) -> dict[str, list[Cell]]:
-        """The cells of a task by the point of the grid."""
         of_task = [cell for cell in self.cells if cell.row.task == task]
         return {point: [cell for cell in of_task if cell.point == point]
                 for point in dict.fromkeys(cell.point for cell in of_task)}
@@ -159,7 +157,6 @@ class SuiteRun:
         return (self.result(cell) or {}).get(DIVERGED, False)
 
     def is_lost(self, task: str) -> bool:
-        """Returns whether every cell of a task has diverged."""
         return all(self.diverged(cell) for cells in self.cells_of(task).values() for cell in cells)
 
     def _is_in_vain(self, cell):

@@ -108,7 +108,6 @@ class _Scale:
                 self.source = f"estimated from {counted(len(self._known), 'finished run')}"
 
     def seconds(self, load: Load) -> float:
-        """The time of a run."""
         if not load.tokens:
             return 0.0
         if self._known:

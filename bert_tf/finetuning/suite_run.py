@@ -1,4 +1,4 @@
-"""A suite's run, from its flags to its reports."""
+"""A suite's run, from its flags to its reports: results, a table, the archive for the server."""
 
 import dataclasses
 import itertools

@@ -155,7 +155,6 @@ def _lines(text, spans):
 # The forms of JSON
 
 def _read(value, layout):
-    """The texts of a value of JSON, in the form that it has."""
     if isinstance(value, list) and [*map(type, value)] == [str, dict]:
         spans = value[1].get("entities", [])
         return [_text(value[0], None if layout.label is None else list(map(_span, spans)))]
@@ -229,7 +228,6 @@ _FORMS: tuple[tuple[Callable, Callable], ...] = (
 
 
 def _key(row, column, usual, what="text"):
-    """Returns the key that a flag names, else the one that the form has."""
     name = usual if column == FOUND else column
     if name is None or name not in row:
         raise ValueError(f"has no {what if name is None else repr(name)}; it has "

@@ -41,7 +41,6 @@ class _Text:
         return bool(block)
 
     def next(self):
-        """Returns the next character that is not a space, or "" at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()
             if self._at < len(self._text):

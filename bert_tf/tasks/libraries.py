@@ -1,5 +1,6 @@
 """Rows of data sets by name, from the libraries that have them: tfds:NAME:SPLIT of
-tensorflow_datasets, and hf://datasets/OWNER/NAME of the Hugging Face Hub by `datasets`."""
+tensorflow_datasets, and hf://datasets/OWNER/NAME of the Hugging Face Hub by `datasets`; and their
+rows in the form of a task's official file, for the readers of such files."""
 
 import dataclasses
 import functools
@@ -75,7 +76,6 @@ def find(name: str, split: str = "train") -> DataSet:
 
 
 def has_configuration(name: str) -> bool:
-    """Returns whether the name of a data set names one of its configurations."""
     if name.startswith(TFDS):
         return "/" in name
     match = _HUB_NAME.fullmatch(name)
@@ -274,7 +274,6 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
 
 
 def holds_documents(name: str) -> bool:
-    """Returns whether the rows of a data set have TriviaQA's documents."""
     return "entity_pages" in next(official_rows(name), {})
 
 

@@ -293,7 +293,8 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
                      f"official files there, or {remedy}.")
 
 
-# Where columns have other names than in the official files.
+# Tasks whose examples are rows of a library's data set in place of official files, as GLUE's in
+# tensorflow_datasets and on the Hugging Face Hub: where columns have other names.
 _TEXTS = {"cola": ("sentence",), "mrpc": ("sentence1", "sentence2"),
           **dict.fromkeys(("mnli", "ax", "snli", "scitail", "xnli"), _PREMISE)}
 _OF_LANGUAGES = ("xnli", "paws-x")      # a configuration for each language

@@ -199,7 +199,11 @@ def _codes(text, lower):
 def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] | None:
     """The counterparts of a text's N and its tokens' M characters: int [N] and int [M], or `NONE`;
     None if too few have one. `tokens` are joined, with blanks where words begin; `lower`: whether
-    preparing lower-cases."""
+    preparing lower-cases.
+
+    SentencePiece tokenises a prepared text: blanks joined, accents dropped, letters lower-cased.
+    The longest common subsequence of both leads back to the characters as written
+    (google-research/albert, squad_utils.py)."""
     size, goal = len(text), len(tokens)
     if not (size and goal):
         return None

@@ -91,7 +91,6 @@ class SavedTask:
                              "texts.")
 
     def write(self, folder: str) -> None:
-        """Writes the file into the folder of a model."""
         write_json(os.path.join(folder, TASK_FILE), {
             "task": {**_described(self.task), "label_names": self.task.label_names},
             "max_seq_length": self.max_seq_length, "do_lower_case": self.do_lower_case,

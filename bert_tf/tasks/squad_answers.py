@@ -1,4 +1,7 @@
-"""Answers from a model's scores of spans, and the files that hold them."""
+"""Answers from a model's scores of spans, and the files that hold them, as google-research/bert
+run_squad.py (write_predictions); with beams as google-research/albert squad_utils.py
+(write_predictions_v2), electra finetune/qa/qa_metrics.py and zihangdai/xlnet run_squad.py.
+"""
 
 import collections
 import dataclasses

@@ -91,7 +91,6 @@ class Suite:
         return [(row.task, row.metrics) for row in self.rows if row.counts]
 
     def row(self, task: str) -> Row:
-        """The row of a task."""
         return next(row for row in self.rows if row.task == task)
 
     def with_ranking(self) -> "Suite":

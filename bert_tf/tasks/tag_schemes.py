@@ -37,7 +37,6 @@ def labels_in(scheme: str | None, labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def to_bioes(tags: Sequence[str]) -> list[str]:
-    """Returns a sentence's tags of `bio` in `bioes`."""
     renamed = list(tags)
     for start, end, kind in entities(list(tags)):
         places = "S" if end - start == 1 else f"B{'I' * (end - start - 2)}E"

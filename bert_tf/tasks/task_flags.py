@@ -297,7 +297,6 @@ def _present(flag, task, possible, sources, data_dir):
 
 
 def check_long_text(way: str | None, task: Task) -> None:
-    """Raises InputError if --long_text is given for a task of another kind."""
     if way and not getattr(task.kind, "labels_may_be_far", False):
         raise InputError(f"--long_text={way} is not for {task.kind.title}; leave the flag out.")
 

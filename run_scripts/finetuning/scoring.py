@@ -218,5 +218,4 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
 
 
 def weights_bytes(folder: str, flag: str = "model_dir") -> int:
-    """Returns the size of all `weights_files`."""
     return sum(map(file_size, weights_files(folder, flag)))

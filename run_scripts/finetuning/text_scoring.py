@@ -62,7 +62,6 @@ class TextSplit:
     records = size      # each is read as one
 
     def identity(self) -> str:
-        """A digest of the examples."""
         content = json.dumps([dataclasses.astuple(example) for example in self.examples])
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -71,7 +70,6 @@ class TextSplit:
             [example.input for example in self.examples])]
 
     def score(self, texts: list[str]) -> float:
-        """The headline of texts, in percent."""
         return text_scores.score(self.task, self.examples, texts)[self.model.metric]
 
     def chance(self, first: list[str], second: list[str]) -> float | None:

@@ -128,13 +128,11 @@ class Cloze(AnswerSet):
             start = end
 
     def write_submission(self, path, test_file, predicted):
-        """Writes a JSON object for each query, with the text that is taken."""
         write_clozes(path, ((cloze.number, text)
                             for cloze, text in self._taken(test_file, predicted)))
 
 
 def write_clozes(path: str, answers: Iterable[tuple[int, str]]) -> None:
-    """Writes a JSON object for the number of each query, with the text that answers it."""
     with write_aside(path) as file:
         file.writelines(json.dumps({"idx": number, "label": text}, ensure_ascii=False) + "\n"
                         for number, text in answers)

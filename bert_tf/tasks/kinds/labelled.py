@@ -44,7 +44,6 @@ class LabelledKind(Kind):
                             tokenizer, output_dir)
 
     def record_options(self, tokenizer, max_seq_length: int, options: dict) -> RecordOptions:
-        """Returns how examples become records; see `records`."""
         return RecordOptions(
             max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context")),
             options.get("max_qa_length"), bool(options.get("carry_choices")),
@@ -159,7 +158,6 @@ class LabelledKind(Kind):
         return answers["logits"].argmax(-1)
 
     def targets(self, task: Task, examples: list) -> typing.Any:
-        """Returns the right answers of examples in the same form."""
         return np.array([example.label for example in examples])
 
     def compared(self, task: Task, examples: list, predicted) -> tuple:
@@ -293,7 +291,6 @@ class SplitPredictions:
         return len(self.examples)
 
     def join(self, answers: dict) -> dict:
-        """Returns the answers to examples, from those to their records; see `LabelledKind.join`."""
         return self._join(answers, self.examples) if self._join else answers
 
     def decode(self, answers: dict, records) -> typing.Any:
@@ -326,7 +323,6 @@ class SplitPredictions:
         return scores
 
     def against_ties(self, answers: dict, predicted) -> typing.Any:
-        """Returns the predictions that are to be scored; see `LabelledKind.against_ties`."""
         return self._task.kind.against_ties(self._task, answers, self.examples, predicted)
 
     def is_degenerate(self, answers: dict, predicted) -> bool:
@@ -365,7 +361,6 @@ class _Padded:
 
 
 def rounded(probabilities) -> list[float]:
-    """Returns probabilities as files have them."""
     return [round(float(value), 6) for value in probabilities]
 
 

@@ -1,5 +1,5 @@
 """Pronouns whose candidates a masked language model ranks (arXiv:1905.06290; arXiv:1907.11692,
-section 5.1).
+section 5.1; facebookresearch/fairseq, examples/roberta/wsc).
 
 Shapes: N examples, S sequence, P tokens of a candidate.
 """
@@ -141,7 +141,6 @@ class PronounRanking(MultipleChoice):
         return self.targets(task, examples)[starts], predicted[starts]
 
     def score(self, task, path, examples, predicted):
-        """Returns the scores of lines."""
         starts = group_starts(examples)
         lines = [examples[start] for start in starts]
         return super().score(task, path, lines, predicted[starts])
@@ -201,7 +200,10 @@ def schema_of(premise: str, hypothesis: str) -> Schema:
 
 def candidates(schema: Schema) -> list[str]:
     """Returns the other phrases that the pronoun may refer to, each once, in the order of the text.
-    A phrase that is a part of the query, or has it as a part, is left out."""
+    A phrase that is a part of the query, or has it as a part, is left out.
+
+    They are found by words alone, where the original has spaCy's noun chunks: a determiner and the
+    words up to the next function word, and names in capitals; else each content word."""
     texts = schema.before, schema.after
     phrases = (phrase for text in texts for phrase in _phrases(text))
     words = (word.group() for text in texts for word in _WORD.finditer(text)

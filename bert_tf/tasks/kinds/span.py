@@ -130,7 +130,6 @@ def _style(options):
 
 
 def _scorer(options):
-    """Returns the scorer, if it is not SQuAD's."""
     name = options.get("scorer")
     return None if name == "squad" else name
 

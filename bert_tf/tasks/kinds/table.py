@@ -9,7 +9,6 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
 
 
 def kind_on_disk(described: dict) -> Kind:
-    """Returns the kind that `task.json` or a manifest describes with `kind` and `multi_label`."""
     on_disk = {name: described[name] for name in ("kind", "multi_label")}
     for kind in KINDS.values():
         if kind.on_disk == on_disk:

@@ -28,12 +28,10 @@ class TextToText(Kind):
         return "average"
 
     def overall(self, scores):
-        """Returns the mean of the files' headlines."""
         first = [next(iter(of_file.values())) for of_file in scores]
         return {"average": sum(first) / len(first)} if first else {}
 
     def generation(self, options):
-        """Returns the arguments of the network's `generate`."""
         options = {**GENERATION, **options}
         return {"length": options["max_target_length"], "beams": options["beams"],
                 "alpha": options["alpha"]}

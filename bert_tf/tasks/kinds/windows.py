@@ -15,7 +15,6 @@ def way_of(options: dict | None) -> str:
 
 
 def is_cut_in_windows(options: dict | None) -> bool:
-    """Whether a text has several records."""
     return way_of(options) in (MEAN, MAX)
 
 
