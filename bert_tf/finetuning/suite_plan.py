@@ -37,14 +37,23 @@ def describe(run: SuiteRun) -> list[str]:
     """The lines of the plan: each task's runs, examples, steps and time, less finished runs."""
     model = open_model(run.model.get("init_checkpoint", ""), run.model.get("bert_config_file"),
                        run.model.get("vocab_file"))
-    rows, total, scale = [], 0.0, _Scale(model)
+    rows, total = [], 0.0
     loads = {row.task: [(cell, _load(run, cell, model)) for cell in run.cells
                         if cell.row.task == row.task] for row in run.rows}
-    for cell, load in itertools.chain.from_iterable(loads.values()):
-        scale.learn(cell, load)
+    # The time of a token, from finished runs, else from a matrix product.
+    known = [result["seconds"] / load.tokens
+             for cell, load in itertools.chain.from_iterable(loads.values())
+             if load.tokens and cell.trains for result in descriptions(cell.folder, RESULT)
+             if result["seconds"] and not result.get(DIVERGED)]
+    start, source = 0.0, f"estimated from {counted(len(known), 'finished run')}"
+    if known:
+        of_token = statistics.median(known)
+    else:
+        start, of_token = _START_SECONDS, _token_seconds(model.config)
+        source = "estimated from one matrix product; the first finished run will correct it"
     for task, cells in loads.items():
-        left = [(cell, load) for cell, load in cells if not run.result(cell)]
-        seconds = sum(scale.seconds(load) for _, load in left)
+        left = [load for cell, load in cells if not run.result(cell)]
+        seconds = sum(start + load.tokens * of_token for load in left if load.tokens)
         total += seconds
         first, load = cells[0]
         begins = {MAJORITY: "no model: " + MAJORITY.replace("_", " ")}.get(
@@ -57,7 +66,7 @@ def describe(run: SuiteRun) -> list[str]:
     widths = [max(map(len, column)) for column in zip(heading, *rows)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
             for row in (heading, *rows)] + [
-        f"together about {duration(total)} in one process, {scale.source}"]
+        f"together about {duration(total)} in one process, {source}"]
 
 
 def _load(run, cell: Cell, model: Model) -> Load:
@@ -89,31 +98,6 @@ def _load(run, cell: Cell, model: Model) -> Load:
         task.defaults, examples)
     seen = settings.num_train_steps * settings.train_batch_size
     return Load(examples, settings.num_train_steps, _TRAINED * seen * tokens + _READ * read)
-
-
-class _Scale:
-    """The time of a token, from finished runs, else from a matrix product."""
-
-    def __init__(self, model: Model) -> None:
-        self._config, self._known = model.config, []
-        self.source = "estimated from one matrix product; the first finished run will correct it"
-        self._of_product = 0.0
-
-    def learn(self, cell: Cell, load: Load) -> None:
-        """Takes over the time of a finished cell."""
-        results = descriptions(cell.folder, RESULT) if load.tokens and cell.trains else ()
-        for result in results:
-            if not result.get(DIVERGED) and result["seconds"]:
-                self._known.append(result["seconds"] / load.tokens)
-                self.source = f"estimated from {counted(len(self._known), 'finished run')}"
-
-    def seconds(self, load: Load) -> float:
-        if not load.tokens:
-            return 0.0
-        if self._known:
-            return load.tokens * statistics.median(self._known)
-        self._of_product = self._of_product or _token_seconds(self._config)
-        return _START_SECONDS + load.tokens * self._of_product
 
 
 def _token_seconds(config: Any) -> float:

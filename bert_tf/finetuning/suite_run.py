@@ -174,10 +174,14 @@ def _point(run, row, cells: list[Cell]) -> dict[str, Any]:
     return point
 
 
+def _heading(columns):
+    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+
+
 def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
     """The lines of a table in Markdown: a row for each metric of each point; * marks the choice.
     Test files with labels, such as RACE's, have rows too; test files of languages have tables."""
-    lines = [f"| {' | '.join(_HEADING)} |", "|---" * len(_HEADING) + "|"]
+    lines = _heading(_HEADING)
     for row in run.rows:
         task = summary["tasks"][row.task]
         for point, metrics in task["points"].items():
@@ -198,7 +202,7 @@ def table_of_ways(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
     lines = []
     for split, ways in summary.get("ways", {}).items():
         columns = [*next(iter(run.suite.ways.values())), "average"]
-        lines += ["", f"| {split} | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+        lines += ["", *_heading([split, *columns])]
         lines += [f"| {way} | " + " | ".join(
             f"{100 * cells[column]:.1f}" if column in cells else "-" for column in columns) + " |"
             for way, cells in ways.items()]
@@ -220,7 +224,7 @@ def table_beside_papers(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
             *((f"{one.system} ({one.source}), test sets", [map(str, cells) for cells in one.cells],
                str(one.figure)) for one in suite.published)]
     columns = ["system", *(task for task, _ in suite.compared), figure]
-    return ["", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *(
+    return ["", *_heading(columns), *(
         f"| {system} | {' | '.join('/'.join(cell) or '-' for cell in cells)} | {total} |"
         for system, cells, total in rows)]
 
