@@ -24,7 +24,7 @@ class Member:
         options: of input and head, see `Kind.options`.
         splits: the files that the run needs.
         flags, settings: see `FineTuneRun`.
-        class_weights: see `model.class_weights`.
+        class_weights: see `one_task.class_weights`.
         head_name: the name of its head among other tasks' heads; "" for the only task of a run.
         number: the head's place among them.
         is_guest: whether the head is another task's, and this one is only predicted.

@@ -2,7 +2,6 @@
 and writing the files next to it."""
 
 import dataclasses
-import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +24,6 @@ from bert_tf.training.settings import FineTuneSettings
 # The choices of bert_tf/objectives/lstms.py; flags are read before Keras is loaded.
 FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
                   "weighted_sum_all", "elmo", "elmo_top")
-BALANCED = "balanced"
 _NONE = "none"
 # The keys of `Quantisation` that flags set.
 _KEYS = {"weight_bits": "weight_bits", "weight_groups": "groups",
@@ -330,64 +328,6 @@ def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
     SavedTask(task, model.max_seq_length, model.tokenizer.do_lower_case, options,
               task.kind.num_texts(task), task.columns).write(folder)
     model.tokenizer.save(folder)
-
-
-def reader_options(flags: "ModelFlags", model: Model) -> dict:
-    """The options of the LSTM between the model and the head; {} without an LSTM. Raises InputError
-    if the head to begin with was trained with another LSTM."""
-    saved = model.saved and model.saved.options.get("bilstm_size", 0)
-    size = next((size for size in (flags.bilstm_size, saved) if size is not None), 0)
-    if saved not in (None, size):
-        raise InputError(f"{model.path} was trained with --bilstm_size={saved}, not {size}: leave "
-                         "the flag out.")
-    return {"bilstm_size": size} if size else {}
-
-
-def check_directions(model: Model, options: dict) -> None:
-    """Raises InputError if a left-to-right network is to learn from tokens that it can't see."""
-    if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
-            "bilstm_size"):
-        raise InputError("with --version_2_with_negative the first token decides whether there is "
-                         "an answer, but in a left-to-right model the first token sees no other; "
-                         "give --bilstm_size too.")
-
-
-def check_style(model: Model, options: dict) -> None:
-    """Raises InputError if a head for questions needs [CLS] where the model does not have it."""
-    style, is_last = options.get("squad_style"), model.tokenizer.vocabulary.layout.cls_last
-    if style == "xlnet" and not is_last:
-        raise InputError("--squad_style=xlnet is for models whose class token is the last token, "
-                         "as XLNet's, and here it is the first; give another --squad_style.")
-    if is_last and (style == "electra" or
-                    style == "albert" and options.get("version_2_with_negative")):
-        raise InputError(f"--squad_style={style} is for models whose class token is the first "
-                         "token, and here it is the last; give --squad_style=xlnet or bert.")
-
-
-def check_smoothing(settings: FineTuneSettings, task: Task) -> None:
-    if settings.label_smoothing and not task.kind.smooths:
-        raise InputError(f"--label_smoothing is for labels, and the task {task.name} has none; "
-                         "leave the flag out.")
-
-
-def class_weights(flag: list, task: Task) -> str | list[float] | None:
-    """The weights of labels that --class_weights gives: None, a number for each label, or BALANCED.
-    Raises InputError if they are not as many as the labels, or they are not weights."""
-    has_classes = bool(task.labels) and task.kind.labels_are_classes
-    if not flag or flag == [BALANCED] and has_classes:
-        return next(iter(flag), None)
-    if not has_classes:
-        raise InputError(f"--class_weights is for labels, and the task {task.name} has none; leave "
-                         "the flag out.")
-    try:
-        weights = [float(value) for value in flag]
-    except ValueError:
-        weights = []
-    if len(weights) != len(task.labels) or not (
-            any(weights) and all(0 <= weight < math.inf for weight in weights)):
-        raise InputError(f"--class_weights={','.join(flag)}: give {BALANCED}, or a number of at "
-                         f"least 0 for each label ({', '.join(task.labels)}), and not 0 for all.")
-    return weights
 
 
 def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:

@@ -5,22 +5,13 @@ starts.
 import contextlib
 import dataclasses
 import functools
+import math
 from typing import Any
 
 from bert_tf.checkpoints.task_heads import tasks_beside, with_head_of
 from bert_tf.errors import InputError
 from bert_tf.finetuning.member import Member
-from bert_tf.finetuning.model import (
-    ModelFlags,
-    check_directions,
-    check_smoothing,
-    check_style,
-    check_task,
-    class_weights,
-    masked_heads,
-    open_encoder,
-    reader_options,
-)
+from bert_tf.finetuning.model import ModelFlags, check_task, masked_heads, open_encoder
 from bert_tf.opening import Model, folder_of, task_of_labels
 from bert_tf.tasks.kinds.sentence import is_reached
 from bert_tf.tasks.kinds.table import KINDS
@@ -37,6 +28,7 @@ _DECIDED = ("head", "feature_layers")
 _DEFAULTS = {"head": "linear", "bilstm_size": 0, "label_scale": 1, "version_2_with_negative": False,
              "squad_style": "bert"}
 _SHOWN = 5      # labels in a message
+BALANCED = "balanced"
 
 
 def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
@@ -78,8 +70,7 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
     if model_flags.do_train and not (model_flags.keep_head and model.saved):
         options = with_begun(task, options, splits.sources["train"],
                              SavedTask.read(settings.output_dir))
-    check_smoothing(settings, task)
-    weights = class_weights(settings.class_weights, task)
+    weights = class_weights(settings, task)
     if model_flags.do_train:
         check_task(settings.output_dir, task, model, task.kind.fixed_options(options))
     member = Member(task, model, options, splits, model_flags, settings, weights)
@@ -104,6 +95,63 @@ def _open_model(task, task_flags, model_flags, settings, options):
         model_flags = dataclasses.replace(
             model_flags, keep_head=bool(model_flags.keep_head or model.saved))
     return model, model_flags
+
+
+def reader_options(flags: ModelFlags, model: Model) -> dict:
+    """The options of the LSTM between the model and the head; {} without an LSTM. Raises InputError
+    if the head to begin with was trained with another LSTM."""
+    saved = model.saved and model.saved.options.get("bilstm_size", 0)
+    size = next((size for size in (flags.bilstm_size, saved) if size is not None), 0)
+    if saved not in (None, size):
+        raise InputError(f"{model.path} was trained with --bilstm_size={saved}, not {size}: leave "
+                         "the flag out.")
+    return {"bilstm_size": size} if size else {}
+
+
+def check_directions(model: Model, options: dict) -> None:
+    """Raises InputError if a left-to-right network is to learn from tokens that it can't see."""
+    if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
+            "bilstm_size"):
+        raise InputError("with --version_2_with_negative the first token decides whether there is "
+                         "an answer, but in a left-to-right model the first token sees no other; "
+                         "give --bilstm_size too.")
+
+
+def check_style(model: Model, options: dict) -> None:
+    """Raises InputError if a head for questions needs [CLS] where the model does not have it."""
+    style, is_last = options.get("squad_style"), model.tokenizer.vocabulary.layout.cls_last
+    if style == "xlnet" and not is_last:
+        raise InputError("--squad_style=xlnet is for models whose class token is the last token, "
+                         "as XLNet's, and here it is the first; give another --squad_style.")
+    if is_last and (style == "electra" or
+                    style == "albert" and options.get("version_2_with_negative")):
+        raise InputError(f"--squad_style={style} is for models whose class token is the first "
+                         "token, and here it is the last; give --squad_style=xlnet or bert.")
+
+
+def class_weights(settings: FineTuneSettings, task: Task) -> str | list[float] | None:
+    """The weights of labels that --class_weights gives: None, a number for each label, or BALANCED.
+    Raises InputError if they are not as many as the labels, or they are not weights; or if labels
+    are to be smoothed in a task that has none."""
+    if settings.label_smoothing and not task.kind.smooths:
+        raise InputError(f"--label_smoothing is for labels, and the task {task.name} has none; "
+                         "leave the flag out.")
+    flag = settings.class_weights
+    has_classes = bool(task.labels) and task.kind.labels_are_classes
+    if not flag or flag == [BALANCED] and has_classes:
+        return next(iter(flag), None)
+    if not has_classes:
+        raise InputError(f"--class_weights is for labels, and the task {task.name} has none; leave "
+                         "the flag out.")
+    try:
+        weights = [float(value) for value in flag]
+    except ValueError:
+        weights = []
+    if len(weights) != len(task.labels) or not (
+            any(weights) and all(0 <= weight < math.inf for weight in weights)):
+        raise InputError(f"--class_weights={','.join(flag)}: give {BALANCED}, or a number of at "
+                         f"least 0 for each label ({', '.join(task.labels)}), and not 0 for all.")
+    return weights
 
 
 def with_begun(task: Task, options: dict, source: Source, begun: SavedTask | None) -> dict:

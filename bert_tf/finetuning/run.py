@@ -16,8 +16,8 @@ from bert_tf.errors import InputError
 from bert_tf.files import exists, make_folder, read_json, write_json
 from bert_tf.finetuning import mixture
 from bert_tf.finetuning.member import Member
-from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, mask, masked_heads, save_task
-from bert_tf.finetuning.one_task import plan_task
+from bert_tf.finetuning.model import ModelFlags, check_task, mask, masked_heads, save_task
+from bert_tf.finetuning.one_task import BALANCED, plan_task
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
 from bert_tf.tasks.saved_task import SavedTask

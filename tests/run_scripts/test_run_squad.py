@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
-from bert_tf.finetuning.model import ModelFlags, check_style
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.one_task import check_style
 from bert_tf.finetuning.run import FineTuneRun, open_task
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions

@@ -59,7 +59,7 @@ class AnswerSet(Classification):
     def write_more(self, folder, source, examples, predicted, answers, is_test):
         layout = source.task.split(source.split)
         count = len(group_starts(examples) if self.is_grouped else examples)
-        if not (is_test and layout.takes(source.task.name, source.path, count)):
+        if not is_test or not layout.takes(source.task.name, source.path, count):
             return []
         path = os.path.join(folder, layout.submission)
         self.write_submission(path, source.path, predicted)
