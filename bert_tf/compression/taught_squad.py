@@ -13,8 +13,7 @@ from bert_tf.compression.soft_targets import TEACHER_LOGITS
 from bert_tf.compression.teachers import Teachers
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
-from bert_tf.tasks.answer_spans import AnswerSpans
-from bert_tf.tasks.squad_records import SquadRecords
+from bert_tf.tasks.answer_spans import AnswerSpans, SquadRecords
 from bert_tf.tokenization import open_tokenizer
 
 _LEAST = -1e9       # of a logit

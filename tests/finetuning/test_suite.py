@@ -22,7 +22,7 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.files import Held, locked
-from bert_tf.finetuning import suite, suite_flags, suite_plan, suite_run
+from bert_tf.finetuning import suite, suite_flags, suite_run
 from bert_tf.tasks.kinds.labelled import write_submission
 from bert_tf.tasks.named import TASKS, XNLI_LANGUAGES
 from bert_tf.tasks.suites import SUITES
@@ -567,7 +567,7 @@ def test_grids_are_those_of_papers(folder, tmp_path):
         vocab_file=str(folder / "model" / "vocab.txt"), **given))
     assert run.points == [{}] and {cell.point for cell in run.cells_of("cola")["defaults"]} == {
         "defaults"}
-    load = suite_plan._load(run, run.cells_of("cola")["defaults"][0], suite_plan.open_model(
+    load = suite_run._load(run, run.cells_of("cola")["defaults"][0], suite_run.open_model(
         "", str(tmp_path / "albert.json"), str(folder / "model" / "vocab.txt")))
     assert load.steps == 5336       # ALBERT's
 

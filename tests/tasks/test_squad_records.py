@@ -8,7 +8,7 @@ import squad_case
 
 from bert_tf.data.records import features, tfrecord
 from bert_tf.errors import InputError
-from bert_tf.tasks.squad_records import SquadRecords
+from bert_tf.tasks.answer_spans import SquadRecords
 from bert_tf.tokenization import WordpieceTokenizer
 
 

@@ -6,9 +6,8 @@ import lazy_loader
 CLASSES = {
     "sentence": ["Classification", "MultiLabel", "Regression", "MultipleChoice", "Similarity"],
     "ranking": ["Ranking"],
-    "candidates": ["AnswerSet", "Cloze"],
+    "candidates": ["AnswerSet", "Cloze", "WordInContext", "Coreference"],
     "pronouns": ["PronounRanking"],
-    "marked_words": ["WordInContext", "Coreference"],
     "tagging": ["Tagging"],
     "span": ["Span"],
     "text_to_text": ["TextToText"],

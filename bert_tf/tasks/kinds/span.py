@@ -13,7 +13,7 @@ from bert_tf.data.records import features
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer
-from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.answer_spans import SpanOptions, SquadRecords, cut_spans
 from bert_tf.tasks.kinds.labelled import is_flat
 from bert_tf.tasks.question_files import form_of
 from bert_tf.tasks.squad_answers import (
@@ -24,7 +24,6 @@ from bert_tf.tasks.squad_answers import (
     join_documents,
     write_predictions,
 )
-from bert_tf.tasks.squad_records import SquadRecords
 from bert_tf.tasks.task import Kind
 
 THRESHOLD = "null_score_diff_threshold"
