@@ -12,12 +12,7 @@ from bert_tf import metrics
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError, warn
 from bert_tf.heads import CHOICES
-from bert_tf.tasks.kinds.labelled import (
-    LabelledKind,
-    label_id,
-    rounded,
-    says_nothing,
-)
+from bert_tf.tasks.kinds.labelled import LabelledKind, label_id, rounded, says_nothing
 from bert_tf.tasks.label_cells import Flags
 from bert_tf.tokenization.packing import pack_parts
 
