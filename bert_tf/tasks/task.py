@@ -90,46 +90,29 @@ class Defaults:
 
 
 class Kind:
-    """One kind of task. A kind has no state: a method takes the `Task` that it works for.
+    """One kind of task. A kind has no state: a method takes the `Task` that it works for."""
 
-    Attributes:
-        name: a key of `KINDS`.
-        title: the kind's name in messages.
-        job: the row of `bert_tf.finetuning.jobs` that fine-tunes such a task.
-        features: the `Feature`s of training records.
-        texts: the least and most texts of an example (None: any number); their name in errors.
-        own_metrics: metrics of a user's own files, the headline first; () if it takes none.
-        format: of a user's own files; None if the file's ending shows it.
-        default_columns: the text and label columns of own files that need no flag.
-        lines: lines of a table for each example.
-        needs_choices: whether own files must have columns of choices.
-        has_labels: whether labels come from a list of names, which is kept with the model.
-        has_several_labels: whether an example may have several labels, or none; see
-            `bert_tf.tasks.label_cells`.
-        labels_are_classes: whether a model classifies into these names, so that they may have any
-            order, and weights.
-        smooths: whether its loss can smooth labels.
-        is_grouped: whether a question or a line has several examples, which have its number for a
-            `document`; a task's sizes then count these.
-        keeps_head: whether training begins with the head of pre-training that has the same name.
-        head_options: names of the options that decide how the head is built.
-        input_options: names of the flags of `TaskFlags` that are kept with the model.
-        measures: whether records to predict hold labels, so that their loss can be measured.
-        reads: names of the features that a model turns into texts; () for other models.
-    """
-
-    name = title = job = ""
-    features: tuple = ()
+    name = ""       # a key of `KINDS`
+    title = ""      # in messages
+    job = ""        # the row of `bert_tf.finetuning.jobs` that fine-tunes such a task
+    features: tuple = ()        # the `Feature`s of training records
+    # The least and most texts of an example (None: any number); their name in errors.
     texts: tuple = (1, None, "a text")
-    own_metrics: tuple = ()
-    reads: tuple[str, ...] = ()
-    head_options: tuple[str, ...] = ("bilstm_size",)
-    input_options: tuple[str, ...] = ()
-    format: str | None = None
-    default_columns: tuple = ("", "")
-    lines = 1
-    needs_choices = has_labels = has_several_labels = is_grouped = keeps_head = False
-    labels_are_classes = smooths = measures = True
+    own_metrics: tuple = ()     # of a user's own files, the headline first; () if it takes none
+    format: str | None = None   # of a user's own files; None if the file's ending shows it
+    default_columns: tuple = ("", "")           # the text and label of own files without a flag
+    head_options: tuple[str, ...] = ("bilstm_size",)    # those that decide how the head is built
+    input_options: tuple[str, ...] = ()     # flags of `TaskFlags` that are kept with the model
+    reads: tuple[str, ...] = ()     # the features that a model turns into texts; () for others
+    needs_choices = False           # own files must have columns of choices
+    has_labels = False              # from a list of names, which is kept with the model
+    has_several_labels = False      # an example may have several, or none; see `label_cells`
+    labels_are_classes = True       # labels may have any order, and weights
+    # A question or a line has several examples, with its number for a `document`; sizes count it.
+    is_grouped = False
+    keeps_head = False      # training begins with the head of pre-training that has the same name
+    smooths = True          # its loss can smooth labels
+    measures = True         # records to predict hold labels, so that their loss can be measured
 
     def __eq__(self, other):
         return type(self) is type(other)

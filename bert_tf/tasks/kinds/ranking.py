@@ -11,6 +11,8 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.labelled import label_id
 from bert_tf.tasks.kinds.sentence import MultipleChoice
 
+_LINES = 2      # of a question, one for each candidate
+
 
 class Ranking(MultipleChoice):
     """The candidate that answers a question. An example's texts are the question and its
@@ -22,7 +24,6 @@ class Ranking(MultipleChoice):
 
     name, title = "ranking", "relevance ranking"
     own_metrics = ("candidate_accuracy", "precision_at_1", "mrr")
-    lines = 2       # one for each candidate, after each other
     needs_choices = labels_are_classes = False
     has_labels = may_turn_pairs = True
     texts = (3, None, "a tuple of the question and two candidates or more")
@@ -43,7 +44,7 @@ class Ranking(MultipleChoice):
                 count += 1
                 yield line, [*texts, other[1][1]], raw and [raw, other[2]], document
             else:
-                omissions.unpaired += self.lines
+                omissions.unpaired += _LINES
         if not count:
             raise InputError(f"{path} has no two successive lines with one question and different "
                              "labels; give a file that has, or use a classification task.")
@@ -52,7 +53,7 @@ class Ranking(MultipleChoice):
         return 0 if raw is None else [label_id(one, ids, where) for one in raw].index(0)
 
     def counted(self, label):
-        return range(self.lines)        # each label once
+        return range(_LINES)        # each label once
 
     def _encode_sequences(self, examples, tokenizer, max_seq_length, options):
         if not options.get("hypothesis_first"):
