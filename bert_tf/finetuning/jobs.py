@@ -44,13 +44,8 @@ _FALSE = ("false", "f", "0", "no", "n")
 
 
 class Job(NamedTuple):
-    """What fine-tunes some kinds of tasks.
-
-    Attributes:
-        classes: of its flags, the arguments of `open`.
-        open: function that checks the flags, and opens the run.
-        defaults: see `flags.run`.
-    """
+    """What fine-tunes some kinds of tasks: `open` takes filled `classes` of flags, checks them, and
+    opens the run; for `defaults` see `flags.run`."""
 
     classes: tuple[type, ...]
     open: Callable[..., FineTuneRun] = open_task
@@ -170,15 +165,15 @@ def _kind_of(given):
 
 def _saved_kind(given):
     """The kind of the task that the model was fine-tuned on, or None."""
-    models = items(given.get("ensemble") or [])
-    folder = given.get("init_checkpoint") or next(iter(models), given.get("output_dir"))
+    models = given.get("ensemble") and items(given["ensemble"])
+    folder = given.get("init_checkpoint") or next(iter(models or ()), given.get("output_dir"))
     saved = folder and SavedTask.read(folder)
     return saved and saved.task.kind.name
 
 
 def _writes_texts(given):
     """Returns whether the model is T5, or T5 alone learns one of the tasks."""
-    if not _OF_T5.isdisjoint(items(given.get("tasks") or [])):
+    if given.get("tasks") and not _OF_T5.isdisjoint(items(given["tasks"])):
         return True
     with contextlib.suppress(InputError):       # the command reports it
         return _saved_kind(given) == _TEXTS or paper_defaults.config_of(given).model_type == "t5"

@@ -161,8 +161,8 @@ class FineTuneRun:
         `Member.answer_all`."""
         member, = self.members
         member.write(answered)
-        write_archives(self.settings.output_dir, {
-            one.archive_of for one in member.predictions.values()} - {""})
+        if names := {one.archive_of for one in member.predictions.values()} - {""}:
+            write_archives(self.settings.output_dir, names)
         scored = [split for split in answered if member.predictions[split].is_scored(
             split in member.splits.eval_splits)]
         if not scored:

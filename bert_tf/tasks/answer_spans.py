@@ -28,20 +28,14 @@ _ROWS = 1024            # spans made into bytes at a time
 
 @dataclasses.dataclass(frozen=True)
 class SpanOptions:
-    """The settings for cutting questions and paragraphs.
+    """The settings for cutting questions and paragraphs. `squad_style`, a key of
+    `passages.PASSAGES`, is the system whose code is followed. For ALBERT and XLNet a span without
+    the learned answer is impossible to answer; for the others a question is. In XLNet the passage
+    precedes the question."""
 
-    Attributes:
-        max_seq_length: S, special tokens included.
-        doc_stride: tokens from a span's start to the next one's, at most at the span's end.
-        max_query_length: longer questions lose their last tokens.
-        squad_style: the system whose code is followed, a key of `passages.PASSAGES`. For ALBERT and
-            XLNet a span without the learned answer is impossible to answer; for the others a
-            question is. In XLNet the passage precedes the question.
-    """
-
-    max_seq_length: int = 384
-    doc_stride: int = 128
-    max_query_length: int = 64
+    max_seq_length: int = 384       # S, special tokens included
+    doc_stride: int = 128           # tokens from a span's start to the next one's, at most
+    max_query_length: int = 64      # longer questions lose their last tokens
     squad_style: str = "bert"
 
     @property
@@ -187,25 +181,16 @@ def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
 
 @dataclasses.dataclass(frozen=True)
 class SquadRecords:
-    """Records to make of a SQuAD file; picklable, for the worker processes.
-
-    Attributes:
-        output_file: the TFRecord file; several for a large input, named as `manifest.shard_name`.
-        is_training: whether the records have answers to learn. Otherwise there is a record for
-            every span of every question, in the file's order.
-        version_2_with_negative: whether questions may have no answer.
-        piece_questions: least number of questions per shard, except the last.
-        features: the records' `Feature`s.
-    """
+    """Records to make of a SQuAD file; picklable, for the worker processes."""
 
     input_file: str
-    output_file: str
+    output_file: str        # several for a large input, named as `manifest.shard_name`
     tokenizer: Tokenizer
-    is_training: bool
-    version_2_with_negative: bool = False
+    is_training: bool       # with answers; else a record for every span, in the file's order
+    version_2_with_negative: bool = False       # questions may have no answer
     options: SpanOptions = SpanOptions()
 
-    piece_questions: typing.ClassVar[int] = PIECE_QUESTIONS
+    piece_questions: typing.ClassVar[int] = PIECE_QUESTIONS     # at least, of each shard but one
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -217,11 +202,8 @@ class SquadRecords:
 
     def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
         """Writes the records and their manifest; see `SplitRecords.make`. The manifest's `notes`
-        are sentences about questions left out or cut.
-
-        The file is read twice: a record's unique_ids count the spans before it, and must be known
-        before several processes start.
-        """
+        are sentences about questions left out or cut. The file is read twice: a record's unique_ids
+        count the spans before it, and must be known before several processes start."""
         vocabulary = self.tokenizer.vocabulary
         self.options.check(vocabulary.layout)
         path = manifest.manifest_path(self.output_file)

@@ -8,10 +8,10 @@ from bert_tf.errors import InputError, counted, nearest
 from bert_tf.files import is_file, read_json, write_json
 from bert_tf.heads import CHOICES
 from bert_tf.options import Values, check_shape
-from bert_tf.tasks.kinds.table import KINDS, kind_on_disk
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.squad_scorer import SCORERS
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import Kind, Task
 from bert_tf.tokenization.packing import LONG_TEXTS
 
 TASK_FILE = "task.json"
@@ -54,6 +54,16 @@ _SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names"
               _is_count(value) and 0 < value <= _LONGEST)),
           "do_lower_case": Values("true or false", lambda value: type(value) is bool),
           "num_texts": (int, type(None)), "columns": {}}
+
+
+def kind_on_disk(described: dict) -> Kind:
+    """The kind that `task.json` or a manifest describes with `kind` and `multi_label`."""
+    on_disk = {name: described[name] for name in ("kind", "multi_label")}
+    for kind in KINDS.values():
+        if kind.on_disk == on_disk:
+            return kind
+    raise InputError(f"this version has no task of the kind {described['kind']!r}; use the version "
+                     "of bert_tf that wrote the model.")
 
 
 @dataclasses.dataclass(frozen=True)

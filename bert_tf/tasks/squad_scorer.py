@@ -108,14 +108,9 @@ SCORERS = {"squad": Scorer(normalize, f1), "trivia_qa": Scorer(normalize_trivia,
 
 def score_v1(answers: dict, predictions: dict,
              scorer: Scorer = SCORERS["squad"]) -> dict[str, float]:
-    """Returns exact_match and f1 of v1.1, in percent. Raises InputError if a prediction is not
-    text, or a question has no correct answer; names the id.
-
-    Args:
-        answers: {question id: correct answers}, as `squad.read_answers` returns it.
-        predictions: {question id: text}; a question without one scores 0.
-        scorer: of the script that is followed.
-    """
+    """Returns exact_match and f1 of v1.1, in percent, from {question id: correct answers} and
+    {question id: text}; a question without text scores 0. Raises InputError if a prediction is not
+    text, or a question has no correct answer; names the id."""
     _check(predictions, str, "prediction")
     totals = np.zeros(2)
     for name, texts in answers.items():
@@ -131,18 +126,15 @@ def score_v1(answers: dict, predictions: dict,
 
 def score_v2(answers: dict, predictions: dict, null_odds: dict | None = None,
              threshold: float = 1.0) -> dict[str, float]:
-    """Returns the scores of v2.0.
+    """Returns the scores of v2.0 in percent: exact, f1, total; the same with HasAns_ and NoAns_
+    before them, over the questions with and without an answer, if there are such; with null_odds
+    also best_exact and best_f1 and the thresholds best_exact_thresh and best_f1_thresh.
 
     Args:
         answers: {question id: correct answers}, empty where there is no answer.
         predictions: {question id: text}, "" for no answer; every question must have one.
         null_odds: {question id: number}, the larger the likelier there is no answer.
         threshold: odds above it count as the prediction of no answer.
-
-    Returns:
-        in percent: exact, f1, total; the same with HasAns_ and NoAns_ before them, over the
-            questions with and without an answer, if there are such; with null_odds also best_exact
-            and best_f1 and the thresholds best_exact_thresh and best_f1_thresh that reach them.
     """
     odds = dict.fromkeys(predictions, 0.0) if null_odds is None else null_odds
     _check(predictions, str, "prediction", answers)

@@ -132,7 +132,7 @@ class FileFlags:
         """The task with its labels, if they are known, in --tag_scheme."""
         if self.tag_scheme and task.kind != KINDS["tagging"]:
             raise InputError(f"--tag_scheme={self.tag_scheme} is for tagging; leave the flag out.")
-        if not task.labels:
+        if not (task.labels and self.tag_scheme):
             return task
         return dataclasses.replace(task, labels=labels_in(self.tag_scheme, task.labels))
 
@@ -144,7 +144,7 @@ class FileFlags:
         """The `Source`s of the splits, or of all whose files are there, with the labels in them.
         Raises InputError if a file is not there, or none is."""
         paths = _paths(self, task, splits)
-        if task.labels and self.tag_scheme not in (None, scheme_of(task.labels)):
+        if task.labels and self.tag_scheme and self.tag_scheme != scheme_of(task.labels):
             raise InputError(f"--tag_scheme={self.tag_scheme}: the model was trained with "
                              f"{scheme_of(task.labels)}; leave the flag out.")
         rows = {split: KeptRows() for split in paths}
@@ -328,18 +328,15 @@ def _source(flags, task, split, path, rows):
 def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), labels=(),
              header: bool = True, labelled_test: bool = False,
              tfds_name: str | None = None, data_dir: str = "") -> Task:
-    """The `Task` of files that no table knows. Raises InputError if the files have another ending,
-    or a column is missing.
+    """The `Task` of files that no table knows; for columns and labels, which may be discovered
+    later, see `Split` and `Task`. Raises InputError if the files have another ending, or a column
+    is missing.
 
     Args:
         kind: name of a kind that takes own files.
-        files: dict of split (train, dev, test) -> file, in one of the forms that
-            `bert_tf.tasks.forms` knows; with `tfds_name` splits' names there, all if empty.
-        texts, label, choices, header: see `Split`.
-        labels: see `Task`; labels that are not given must be discovered.
+        files: {split: file}, of train, dev and test, in forms that `bert_tf.tasks.forms` knows;
+            with `tfds_name`, a set of tensorflow_datasets, splits' names there, all if empty.
         labelled_test: whether the test file has the label's column too.
-        tfds_name: the data set of tensorflow_datasets.
-        data_dir: the folder of the files.
     """
     owned = KINDS[kind]
     if tfds_name:

@@ -15,10 +15,10 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.jobs import JOBS
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.sentence import Classification
-from bert_tf.tasks.kinds.table import KINDS, kind_on_disk
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import SQUAD, TASKS
 from bert_tf.tasks.reading import Example
-from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.saved_task import SavedTask, kind_on_disk
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, own_task

@@ -248,18 +248,13 @@ def _documents(examples, sentences):
 
 
 def cut_windows(first: int, last: int, low: int, high: int, width: int) -> Iterator[tuple]:
-    """Cuts a run into windows that together answer for each of its tokens once, and yields them in
-    order: (start, end, first, last), where the network reads the tokens from `start` to before
-    `end`, and answers for `first` to before `last`, within them.
+    """Cuts a run, from `first` to before `last`, into windows of at most `width` tokens that
+    together answer for each of its tokens once. Yields (start, end, first, last) in order: the
+    network reads the tokens from `start` to before `end`, and answers for `first` to before `last`.
 
     A run that fits is one window. In a longer run every window answers for its middle half, so that
-    each token has context on both sides. The tokens around the run fill the remaining room, equally
-    on both sides if there are enough.
-
-    Args:
-        first, last: the run, from `first` to before `last`.
-        low, high: the bounds of the readable text: the run itself, or its document.
-        width: the most tokens that a window reads.
+    each token has context on both sides. The tokens around the run, from `low` to before `high`,
+    fill the remaining room, equally on both sides if there are enough.
     """
     step = width if last - first <= width else max(1, width // 2)
     for begin in range(first, last, step):
