@@ -16,39 +16,24 @@ from bert_tf.training import trials
 
 @dataclasses.dataclass
 class Member:
-    """One task of a run, whose flags and files were found good.
+    """One task of a run, whose flags and files were found good."""
 
-    Attributes:
-        task: `Task` with its labels.
-        model: the `bert_tf.opening.Model` to begin with.
-        options: of input and head, see `Kind.options`.
-        splits: the files that the run needs.
-        flags, settings: see `FineTuneRun`.
-        class_weights: see `one_task.class_weights`.
-        head_name: the name of its head among other tasks' heads; "" for the only task of a run.
-        number: the head's place among them.
-        is_guest: whether the head is another task's, and this one is only predicted.
-        loss_weight, dropout_rate: of such a head.
-        teachers, distillation: folders of models that it learns from, and how, a `Distillation`.
-        sets: dict of split -> `ExampleSet`.
-        predictions: dict of split -> object that decodes, scores and writes its predictions.
-    """
-
-    task: Task
-    model: Any
-    options: dict
-    splits: RunSplits
-    flags: Any
+    task: Task              # with its labels
+    model: Any              # the `bert_tf.opening.Model` to begin with
+    options: dict           # of input and head, see `Kind.options`
+    splits: RunSplits       # the files that the run needs
+    flags: Any              # as the settings, see `FineTuneRun`
     settings: Any
-    class_weights: str | list[float] | None = None
-    head_name: str = ""
-    number: int = 0
-    is_guest: bool = False
-    loss_weight: float = 1.0
+    class_weights: str | list[float] | None = None      # see `one_task.class_weights`
+    head_name: str = ""     # among other tasks' heads; "" for the only task of a run
+    number: int = 0         # the head's place among them
+    is_guest: bool = False  # the head is another task's, and this one is only predicted
+    loss_weight: float = 1.0        # of such a head, as its dropout
     dropout_rate: float = 0.1
-    teachers: tuple[str, ...] = ()
-    distillation: Any = None
-    sets: dict = dataclasses.field(default_factory=dict)
+    teachers: tuple[str, ...] = ()  # folders of models that it learns from
+    distillation: Any = None        # how, a `Distillation`
+    sets: dict = dataclasses.field(default_factory=dict)            # {split: `ExampleSet`}
+    # {split: what decodes, scores and writes its predictions}.
     predictions: dict = dataclasses.field(default_factory=dict)
 
     @property

@@ -30,36 +30,24 @@ _NEGATIVE = "version_2_with_negative"
 
 @dataclasses.dataclass
 class FineTuneRun:
-    """A run that is ready to train, to score and to predict.
+    """A run that is ready to train, to score and to predict."""
 
-    Attributes:
-        members: its tasks; a run on one task has one member, with its files in the output folder.
-        flags, settings: `ModelFlags` and `FineTuneSettings`; T5's `TextModelFlags`, `StepSettings`.
-        guests: tasks without a training set that a head of another task answers too.
-        deciding: with several tasks, the names of the tasks whose mean score decides.
-        is_chief: whether this process writes.
-        train_set: the records to train on.
-        epoch_steps: steps of an epoch of several tasks.
-        tuning: `FineTuning`; for texts `TextTuning`.
-        others: runs of further models, which answer together with this one's.
-        padding: how batches are padded, see `ExampleSet`.
-        note: a sentence with a further warning about the model; its head is then not trained.
-        is_trained: whether all trials had ended before the run was opened.
-    """
-
-    members: list[Member]
-    flags: Any
-    settings: Any
+    members: list[Member]       # its tasks; the only one has its files in the output folder
+    flags: Any                  # `ModelFlags`; T5's `TextModelFlags`
+    settings: Any               # `FineTuneSettings`; T5's `StepSettings`
+    # Tasks without a training set that a head of another task answers too.
     guests: list[Member] = dataclasses.field(default_factory=list)
+    # Of several tasks, the names of those whose mean score decides.
     deciding: list[str] = dataclasses.field(default_factory=list)
-    is_chief: bool = True
-    train_set: Any = None
-    epoch_steps: int = 0
-    tuning: Any = None
+    is_chief: bool = True       # this process writes
+    train_set: Any = None       # the records to train on
+    epoch_steps: int = 0        # steps of an epoch of several tasks
+    tuning: Any = None          # `FineTuning`; T5's `TextTuning`
+    # Runs of further models, which answer together with this one's.
     others: list["FineTuneRun"] = dataclasses.field(default_factory=list)
-    padding: str = bucketing.BUCKETS
-    note: str = ""
-    is_trained: bool = False
+    padding: str = bucketing.BUCKETS    # see `ExampleSet`
+    note: str = ""              # a further warning about the model, whose head is then not trained
+    is_trained: bool = False    # all trials had ended before the run was opened
 
     @property
     def model(self) -> Any:

@@ -65,26 +65,19 @@ class Cell:
 
 @dataclasses.dataclass
 class SuiteRun:
-    """All cells of a suite in an output folder.
-
-    Attributes:
-        rows: of the tasks to do.
-        model: the settings that name the model to begin with, `init_checkpoint` among them.
-        points, seeds: the settings of each point of the grid, and its seeds.
-        settings: further settings of `bert_tf.finetune`.
-        intermediate: whether tasks begin with another one's model where the suite's rows say so.
-    """
+    """All cells of a suite in an output folder."""
 
     suite: Suite
-    rows: list[Row]
+    rows: list[Row]         # of the tasks to do
     data_dir: str
     output_dir: str
-    model: Mapping[str, Any]
-    points: list[dict[str, Any]]
-    seeds: list[int]
+    model: Mapping[str, Any]        # the settings that name the model to begin with
+    points: list[dict[str, Any]]    # the settings of each point of the grid
+    seeds: list[int]                # of each point
+    # Further settings of `bert_tf.finetune`.
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    intermediate: bool = False
-    family: Heads = HEADS
+    intermediate: bool = False      # tasks begin with another one's model where the rows say so
+    family: Heads = HEADS           # of the model
     _results: dict[str, dict] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property

@@ -58,34 +58,21 @@ class SpanOptions:
 
 @dataclasses.dataclass
 class AnswerSpans:
-    """N questions cut into M spans, over one array of T tokens.
-
-    Attributes:
-        passages: an object of a class in `passages.PASSAGES`.
-        asked: int [N], the number of each question's paragraph.
-        tokens: int32 [T], of all paragraphs, then of all questions.
-        query_start, query_length: int [N], the question in `tokens`.
-        query_cut: bool [N], whether the question was cut.
-        doc_start: int [N], the paragraph in `tokens`.
-        answers: int [N, 2], first and last token of the answer within the paragraph, or -1.
-        first_span: int [N + 1], the first span of each question, and M.
-        start, length: int [M], the span within its paragraph's tokens.
-        passage_first: see `SpanOptions`.
-    """
+    """N questions cut into M spans, over one array of T tokens."""
 
     questions: list
     passages: WordPassages | PiecePassages
-    asked: np.ndarray
-    tokens: np.ndarray
-    query_start: np.ndarray
-    query_length: np.ndarray
-    query_cut: np.ndarray
-    doc_start: np.ndarray
-    answers: np.ndarray
-    first_span: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
-    passage_first: bool = False
+    asked: np.ndarray           # int [N], the number of each question's paragraph
+    tokens: np.ndarray          # int32 [T], of all paragraphs, then of all questions
+    query_start: np.ndarray     # int [N], the question in `tokens`
+    query_length: np.ndarray    # int [N]
+    query_cut: np.ndarray       # bool [N], whether the question was cut
+    doc_start: np.ndarray       # int [N], the paragraph in `tokens`
+    answers: np.ndarray         # int [N, 2], first and last token within the paragraph, or -1
+    first_span: np.ndarray      # int [N + 1], the first span of each question, and M
+    start: np.ndarray           # int [M], the span within its paragraph's tokens
+    length: np.ndarray          # int [M]
+    passage_first: bool = False     # see `SpanOptions`
 
     def offset(self, questions, layout: Layout):
         """Returns the position of the passage's first token in the spans of some questions."""

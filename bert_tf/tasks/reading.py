@@ -16,19 +16,13 @@ from bert_tf.tasks.tag_schemes import Seen, in_bio, way_of
 
 
 class Example(typing.NamedTuple):
-    """One example.
+    """One example."""
 
-    Attributes:
-        texts: a text or two; the context and then the choices; the words to tag.
-        label: an id, a number, 0 or 1 for each label, or the ids of the words' tags, as the task's
-            kind encodes it; 0 where the file has no label, as in the original.
-        document: the number of the document that a sentence to tag belongs to, or of the question
-            that a candidate belongs to.
-    """
-
-    texts: list
+    texts: list     # a text or two; the context and then the choices; the words to tag
+    # An id, a number, 0 or 1 for each label, or the ids of the words' tags, as the task's kind
+    # encodes it; 0 where the file has no label, as in the original.
     label: object
-    document: int = 0
+    document: int = 0       # the number of a sentence's document, or of a candidate's question
 
 
 # Counts of `Omissions` that reading a file's rows changes.

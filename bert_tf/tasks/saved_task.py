@@ -68,22 +68,15 @@ def kind_on_disk(described: dict) -> Kind:
 
 @dataclasses.dataclass(frozen=True)
 class SavedTask:
-    """A task without its files, as in `task.json` in the folder of a fine-tuned model.
+    """A task without its files, as in `task.json` in the folder of a fine-tuned model."""
 
-    Attributes:
-        task: `Task` without splits.
-        max_seq_length: S.
-        options: other settings of the input and the head.
-        num_texts: how many texts a training example had; None where the number is not known or does
-            not matter.
-        columns: of the user's tables, `Task.columns` of the training file; else {}.
-    """
-
-    task: Task
-    max_seq_length: int
+    task: Task                  # without splits
+    max_seq_length: int         # S
     do_lower_case: bool
+    # Other settings of the input and the head.
     options: dict = dataclasses.field(default_factory=dict)
-    num_texts: int | None = None
+    num_texts: int | None = None        # of a training example; None if unknown or of no matter
+    # `Task.columns` of the user's training file; else {}.
     columns: dict = dataclasses.field(default_factory=dict)
 
     def is_of(self, task: Task) -> bool:

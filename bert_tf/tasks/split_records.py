@@ -77,23 +77,15 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class RecordOptions:
-    """The settings for making records of examples.
+    """The settings for making records of examples."""
 
-    Attributes:
-        max_seq_length: S.
-        document_context: whether a sentence to tag is read with the text around it in its document.
-        max_qa_length, carry_choices: see `kinds.sentence.MultipleChoice`.
-        hypothesis_first: whether the second text comes first; see `packing.encode_pairs`.
-        long_text: how texts that do not fit are cut, see `kinds.windows`.
-    """
-
-    max_seq_length: int
+    max_seq_length: int     # S
     do_lower_case: bool = True
-    document_context: bool = False
-    max_qa_length: int | None = None
+    document_context: bool = False      # a sentence to tag is read with the text around it
+    max_qa_length: int | None = None    # as the next one, see `kinds.sentence.MultipleChoice`
     carry_choices: bool = False
-    hypothesis_first: bool = False
-    long_text: str | None = None
+    hypothesis_first: bool = False      # the second text comes first; see `packing.encode_pairs`
+    long_text: str | None = None        # how texts that do not fit are cut, see `kinds.windows`
 
 
 def _cut(examples, size, by_document):

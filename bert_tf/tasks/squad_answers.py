@@ -25,23 +25,15 @@ _logits = operator.itemgetter("start_logit", "end_logit")      # of an entry of 
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """The answers to one question.
+    """The answers to one question."""
 
-    Attributes:
-        id: of the question.
-        text: the best answer; "" if only "no answer" was found.
-        n_best: dicts of text, probability, start_logit, end_logit, best first.
-        null_odds: the score of no answer minus the score of `text`, or the score itself if `text`
-            is ""; the logit of a head that classifies answerability; None where there must be an
-            answer.
-        is_strict: whether odds equal to the threshold mean no answer (ALBERT).
-    """
-
-    id: str
-    text: str
-    n_best: list
+    id: str             # of the question
+    text: str           # the best answer; "" if only "no answer" was found
+    n_best: list        # dicts of text, probability, start_logit, end_logit, best first
+    # The score of no answer minus that of `text`, or the score itself if `text` is ""; the logit of
+    # a head that classifies answerability; None where there must be an answer.
     null_odds: float | None = None
-    is_strict: bool = False
+    is_strict: bool = False     # odds equal to the threshold mean no answer (ALBERT)
 
     def answer(self, null_score_diff_threshold: float = 0.0) -> str:
         """Returns the answer, or "" if the odds of no answer exceed the threshold."""

@@ -27,44 +27,27 @@ OF_WORDS = ("words", "conllu", "annotations")
 class Split:
     """The file layout of a split's examples. A column is a name in the header or a number from 0.
 
-    Attributes:
-        files: possible names of the file in the data folder, the official one first; or the name
-            of a library's data set, whose rows are read as lines of the format.
-        texts: the columns of the text or the two texts; in tagging, of the words. In a multiple
-            choice the second is the common beginning of all choices.
-        label: the column of the label, or None.
-        choices: the columns of a multiple choice; "ending*" means all columns that begin so.
-        format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", one word per
-            line and a blank line between sentences; "conllu"; "annotations", words or texts of
-            annotation tools; "tfds", of tensorflow_datasets; "library", rows of a library; "squad";
-            "race", a folder of files of one article each; "folders", a folder with a folder of .txt
-            files for each label, each file an example; those of `bert_tf.tasks.super_glue`.
-        header: whether the first line names the columns.
-        size: the official number of examples, or None.
-        submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.
-        words: (column, cell, text): the text, or label, that is read for a cell.
-        only: (column, cell): the rows that are examples, of a file that has others too.
-        line_break: a mark within texts that is read as a blank; such texts lose the blanks at their
-            ends, too. Empty: texts stay as they are.
-        tags: how tags of words name entities, see `tag_schemes.way_of`; None: judged by the file.
-        tag_names: the names of tags that are numbers in the file.
-        is_broken: whether lines of the official file cannot be read; they are left out and counted.
+    The format is "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", one word per
+    line and a blank line between sentences; "conllu"; "annotations", words or texts of annotation
+    tools; "tfds", of tensorflow_datasets; "library", rows of a library; "squad"; "race", a folder
+    of files of one article each; "folders", a folder with a folder of .txt files for each label,
+    each file an example; or one of `bert_tf.tasks.super_glue`.
     """
 
-    files: tuple
-    texts: tuple
-    label: str | int | None = None
-    choices: tuple = ()
+    files: tuple        # possible names in the data folder, the official first; or a library's set
+    texts: tuple        # columns; the second text of a choice is the beginning that all share
+    label: str | int | None = None      # the column
+    choices: tuple = ()         # columns; "ending*" means all that begin so
     format: str = "tsv"
-    header: bool = True
-    size: int | None = None
-    submission: str | None = None
-    words: tuple = ()
-    only: tuple = ()
-    line_break: str = ""
-    tags: str | None = None
-    tag_names: tuple = ()
-    is_broken: bool = False
+    header: bool = True         # the first line names the columns
+    size: int | None = None     # the official number of examples
+    submission: str | None = None       # the file that the server of GLUE or SuperGLUE takes
+    words: tuple = ()           # (column, cell, text): the text, or label, that is read for a cell
+    only: tuple = ()            # (column, cell): the rows that are examples, among others
+    line_break: str = ""        # a mark that is read as a blank; blanks at the ends then go, too
+    tags: str | None = None     # how they name entities: `tag_schemes.way_of`; None: see the file
+    tag_names: tuple = ()       # of tags that are numbers in the file
+    is_broken: bool = False     # the official file has lines to leave out, which are counted
 
     def refusal(self, task: str, path: str, count: int) -> str:
         """Why the server refuses predictions for a file of `count` examples."""
@@ -235,32 +218,19 @@ class Kind:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One task; a new one is one row of a table.
+    """One task; a new one is one row of a table."""
 
-    Attributes:
-        name: of `--task`.
-        kind: the `Kind`, or its name.
-        labels: the labels in the order of their ids; () where they are not known yet, and for
-            numbers and choices.
-        label_names: names of labels that are numbers in official files; for Hugging Face's files.
-        metrics: names of `bert_tf.metrics`, the headline first.
-        bounds: in regression, the least and the greatest number, if the numbers have bounds.
-        without_label: the label that marks an example to leave out.
-        model_of: the task whose model answers this one, which has no training set.
-        folder_of: another folder that may have the files, such as another task's.
-    """
-
-    name: str
-    kind: Kind
+    name: str                   # of `--task`
+    kind: Kind                  # or its name
     splits: dict
-    labels: tuple = ()
-    metrics: tuple = ("accuracy",)
-    bounds: tuple | None = None
-    without_label: str | None = None
-    model_of: str | None = None
-    folder_of: str | None = None
+    labels: tuple = ()          # by their ids; () if not known yet, and for numbers and choices
+    metrics: tuple = ("accuracy",)      # names of `bert_tf.metrics`, the headline first
+    bounds: tuple | None = None         # the least and the greatest number, if there are bounds
+    without_label: str | None = None    # the label that marks an example to leave out
+    model_of: str | None = None         # the task whose model answers this one, untrained itself
+    folder_of: str | None = None        # another folder that may have the files
     defaults: Defaults = Defaults()
-    label_names: tuple = ()
+    label_names: tuple = ()     # of labels that are numbers in official files; for Hugging Face
 
     def __post_init__(self):
         if isinstance(self.kind, str):
