@@ -173,13 +173,8 @@ def check_has_training_set(task: Task) -> None:
 def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
                flag: str = "init_checkpoint") -> Task:
     """The task with the kind and the labels of a fine-tuned model. Raises InputError if the model
-    has another kind, or other labels.
-
-    Args:
-        saved, path: of the model.
-        is_named: whether a flag decides the kind.
-        flag: the model's flag, for messages.
-    """
+    has another kind, or other labels. `is_named`: whether a flag decides the kind; `flag`: the
+    model's, for messages."""
     if not is_named and saved.task.kind.job == task.kind.job and saved.task.kind != task.kind:
         task = dataclasses.replace(task, kind=saved.task.kind, metrics=saved.task.metrics)
     if saved.task.kind != task.kind:
@@ -228,12 +223,7 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
               settings: FineTuneSettings, options: dict) -> SavedTask | None:
     """The task of the model whose head is trained further; None for a new head. Unless --keep_head
     decides, the head of the same kind and labels is kept, and one line says what happens.
-
-    Args:
-        model: the model to begin with.
-        task: to be learned; `task_flags` describe its files.
-        options: of the head, None where a flag is not given.
-    """
+    `options`: of the head, None where a flag is not given."""
     saved = model.saved or _of_huggingface(model, task)
     if flags.keep_head is not None:
         return saved if flags.keep_head else None

@@ -254,17 +254,13 @@ def _own_loss(means):
 
 def open_run(task_flags, model_flags, settings, options: dict | None = None, teaching=None,
              strategy=None) -> FineTuneRun:
-    """Checks the flags of a run on one task, opens devices, and makes and reads records; for the
-    other arguments see `plan_task`.
+    """Checks the flags of a run on one task, opens devices, and makes and reads records. Errors and
+    other arguments are `plan_task`'s; InputError too if devices or folders cannot be used.
 
     Args:
-        teaching: an object that teaches a student: `records(member, folder)` are the records to
-            train on, `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is
-            the run's note. None for gold labels alone.
+        teaching: what teaches a student: `records(member, folder)` are the records to train on,
+            `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is the run's.
         strategy: the devices; None: the devices of the settings.
-
-    Raises:
-        InputError: see `plan_task`; or devices or folders cannot be used.
     """
     member = plan_task(task_flags, model_flags, settings, options or {})
     if model_flags.do_train:    # before the records of another run are replaced

@@ -146,15 +146,9 @@ class LabelForm(NamedTuple):
 
 def form_of_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str] | None, count: int,
                     labels: Sequence[str], path: str) -> LabelForm:
-    """Returns the form of rows with a flag in each of several columns.
-
-    Args:
-        rows: the flags of each row. Where no flag is 0, an empty cell means 0.
-        columns: the names of the columns, None without any; `count` is their number.
-        labels: the known labels, else (); they name the columns in their order where no column has
-            the name of a label.
-        path: the file, for errors.
-    """
+    """Returns the form of rows with a flag in each of `count` columns, whose names are None without
+    any. Where no flag is 0, an empty cell means 0. Known labels, else (), name the columns in their
+    order where no column has the name of a label."""
     names = tuple(str(name).strip() for name in columns) if columns else ()
     if len(set(names)) < len(names):
         raise InputError(f"{path}: two columns of labels have one name in {', '.join(names)}; "
@@ -171,13 +165,8 @@ def form_of_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str] | None
 
 
 def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path: str) -> LabelForm:
-    """Returns the form of a column. Raises InputError if the cells have several forms, or could be
-    names as well as flags.
-
-    Args:
-        cells: (line number, value) of each row.
-        labels: the known labels, else ().
-        path: the file, for errors.
+    """Returns the form of a column, from (line number, value) of each row and the known labels,
+    else (). Raises InputError if the cells have several forms, or could be names as well as flags.
     """
     lines: dict[_Cell, int] = {}        # the first one with each cell
     for line, value in cells:

@@ -22,13 +22,9 @@ _ABSENT, _UP, _LEFT, _MATCH = range(4)
 
 
 class WordPassages:
-    """Passages of words between blanks (google-research/bert, run_squad.py).
-
-    Attributes:
-        ids: int32 [T], the tokens of all paragraphs one after another.
-        first_tokens: int [P + 1], each paragraph's first token, and T.
-        token_words: int [T], each token's word within its paragraph.
-    """
+    """Passages of words between blanks (google-research/bert, run_squad.py): `ids` int32 [T], the
+    tokens of all paragraphs one after another, `first_tokens` int [P + 1], each paragraph's first
+    one, and T, and `token_words` int [T], each token's word within its paragraph."""
 
     def __init__(self, paragraphs: Sequence, tokenizer):
         """`paragraphs` are P `tasks.squad.Paragraph`."""
@@ -262,13 +258,9 @@ def _trace(steps, size, goal, reach):
 
 
 def counterpart(others: np.ndarray, place: int, is_start: bool, end: int | None = None) -> int:
-    """A character's counterpart, or if it is missing a place between its neighbours' counterparts.
-
-    Args:
-        others: int [N], see `align`; one of them is known.
-        is_start: whether the character begins an answer; it then moves to the left end of the gap.
-        end: number of the other side's characters; None: not beyond the last counterpart.
-    """
+    """A character's counterpart among `others`, int [N] of `align`, or if it is missing a place
+    between its neighbours' counterparts: at the left end of the gap if the character begins an
+    answer. `end`: number of the other side's characters; None: not beyond the last counterpart."""
     if others[place] != NONE:
         return int(others[place])
     known = np.flatnonzero(others != NONE)

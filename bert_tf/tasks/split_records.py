@@ -173,13 +173,8 @@ class SplitRecords:
     def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
              ) -> tuple[dict, bool]:
         """Writes `split`.tfrecord and its manifest, unless they exist; returns the manifest, and
-        whether it existed already.
-
-        Args:
-            num_workers: processes, 0 for one per core; the records do not depend on it.
-            may_replace: whether other records of this name may be removed; else they are an error.
-            runner: see `make_shards`.
-        """
+        whether it existed already. The records do not depend on `num_workers`, processes, 0 for one
+        per core. Other records of this name are an error, unless they may be replaced."""
         return make_shards(
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
             self.writer(len(self._sizes)), num_workers,

@@ -73,20 +73,14 @@ def passage_words(passage: str, squad_style: str = "bert") -> list[str]:
 
 def read_paragraphs(path: str, is_training: bool, version_2_with_negative: bool = False,
                     squad_style: str = "bert") -> Iterator[Paragraph]:
-    """Yields the paragraphs of a SQuAD file, one article in memory at a time.
+    """Yields the paragraphs of a file of SQuAD, TriviaQA or MRQA, plain or gzip, one article in
+    memory at a time. Training reads answers, and of v2.0 `is_impossible`. Raises InputError if the
+    file is not SQuAD, or an answer is impossible; names file and question.
 
     As in the original, a question to train on is left out if the answer's words are not at the
-    stated place. Where the original refuses several answers, the first is learned. Raises
-    InputError if the file is not SQuAD, or an answer is impossible; names file and question.
-
-    Args:
-        path: JSON, plain or gzip; of SQuAD, TriviaQA or MRQA.
-        is_training: whether answers are read.
-        version_2_with_negative: whether training reads `is_impossible`.
-        squad_style: the system whose code is followed. ELECTRA's compares without regard to case;
-            ALBERT's and XLNet's take the stated characters and leave no question out. CMRC's cuts
-            Chinese into characters.
-    """
+    stated place. Where the original refuses several answers, the first is learned. ELECTRA's style
+    compares without regard to case; ALBERT's and XLNet's take the stated characters and leave no
+    question out. CMRC's cuts Chinese into characters."""
     empty = True
     for context, asked in _raw_paragraphs(path, is_training):
         words = word_spans(context, squad_style)

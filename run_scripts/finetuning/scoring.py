@@ -41,15 +41,10 @@ def open_scored(model_dir: str, task_flags: TaskFlags, work_dir: str, batch_size
 
 
 class ScoredModel:
-    """The model of a folder, the --output_dir of a fine-tuning run, and examples of a split. Raises
-    InputError if the folder holds no fine-tuned model, or a model of another task.
-
-    Args:
-        task_flags: the task and its files; SQuAD's are `train_file` and `dev_file`.
-        work_dir: where records are made.
-        batch_size: examples that the model reads at a time.
-        flag: the flag that names the folder, for messages.
-    """
+    """The model of a folder, the --output_dir of a fine-tuning run, and examples of a split. Of
+    SQuAD `task_flags` have `train_file` and `dev_file`; `work_dir` is where records are made, and
+    `flag` names the folder in messages. Raises InputError if the folder holds no fine-tuned model,
+    or a model of another task."""
 
     def __init__(self, model_dir: str, task_flags: TaskFlags, work_dir: str,
                  batch_size: int = 32, flag: str = "model_dir") -> None:

@@ -269,14 +269,10 @@ def _describe_all(kind, task, examples, predictions, answers):
 
 
 class SplitPredictions:
-    """Decodes, scores and writes the predictions for one split.
-
-    Attributes:
-        prefix: begins the names of its scores.
-        archive_of: the suite whose archive `write` has written a file for; "" without one.
+    """Decodes, scores and writes the predictions for one split. `prefix` begins its scores' names.
     """
 
-    archive_of = ""
+    archive_of = ""     # the suite whose archive `write` has written a file for
 
     def __init__(self, source, join: typing.Callable | None = None):
         self._source, self._task, self._join = source, source.task, join

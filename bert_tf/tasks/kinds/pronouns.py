@@ -163,12 +163,7 @@ class PronounRanking(MultipleChoice):
 
 
 class Schema(typing.NamedTuple):
-    """A text with a pronoun.
-
-    Attributes:
-        before, after: the text before and after the pronoun.
-        query: the phrase that it may refer to.
-    """
+    """The text before and after a pronoun, and the phrase that it may refer to."""
 
     before: str
     after: str
