@@ -268,7 +268,13 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     # A run that was begun keeps its length and its tokens, whatever the defaults are now.
     run = (task_dir or output_dir) if flags.do_train else ""
     begun_task = SavedTask.read(run) if run else None
-    model.max_seq_length = _length(flags, [saved, begun_task], default_length, config)
+    most = config.max_position_embeddings
+    model.max_seq_length = flags.max_seq_length or next(
+        (task.max_seq_length for task in (saved, begun_task) if task and task.max_seq_length),
+        min(default_length, most))
+    if not 4 <= model.max_seq_length <= most:
+        raise InputError(f"--max_seq_length is {model.max_seq_length}; it must be from 4 to {most},"
+                         " the model's max_position_embeddings.")
     model.config, model.saved = config, saved
     beginning = model.path and absolute(model.path)
     has_begun = run and any(trial["init_checkpoint"] == beginning
@@ -289,18 +295,6 @@ def _settle_tokens(model, flags, run, begun):
         if tokenizer.vocabulary.agrees(model.tokenizer.vocabulary):
             model.tokenizer = tokenizer
     check_case(model.tokenizer, flags.vocab_file or model.weights.vocab_file)
-
-
-def _length(flags, known, default, config):
-    """The length S: the flag's, else the first `SavedTask`'s among `known`, else the default."""
-    most = config.max_position_embeddings
-    length = flags.max_seq_length or next(
-        (saved.max_seq_length for saved in known if saved and saved.max_seq_length),
-        min(default, most))
-    if not 4 <= length <= most:
-        raise InputError(f"--max_seq_length is {length}; it must be from 4 to {most}, the model's "
-                         "max_position_embeddings.")
-    return length
 
 
 def check_task(folder: str, task: Task, model: Model, options: dict) -> None:

@@ -98,8 +98,9 @@ def official_rows(name: str) -> Iterator[dict[str, Any]]:
 
     def place(row):
         numbers = row["idx"]
-        return [numbers[part] for part in _PARTS if part in numbers] if isinstance(
-            numbers, dict) else numbers
+        if not isinstance(numbers, dict):
+            return numbers
+        return [numbers[part] for part in _PARTS if part in numbers]
 
     return iter(sorted([*first, *rows], key=place))
 

@@ -105,7 +105,10 @@ def _read_trivia_qa(path, is_training):
             aliases = list(dict.fromkeys([*answer.get("Aliases", ()),
                                           *answer.get("NormalizedAliases", ())]))
             right = [*answer.get("NormalizedAliases", aliases), *answer.get("HumanAnswers", ())]
-            documents = _documents(row, is_verified and is_web)
+            # By folder and file: some questions name a document twice.
+            documents = {(folder, page["Filename"]): page for key, folder in _FOLDERS.items()
+                         for page in row.get(key) or () if page.get("Filename") and not (
+                             is_verified and is_web and not page["DocPartOfVerifiedEval"])}
             name, text = row["QuestionId"], row["Question"]
         except (AttributeError, KeyError, TypeError) as error:
             raise InputError(f"{path}: question {number} is not in TriviaQA's format "
@@ -121,13 +124,6 @@ def _read_trivia_qa(path, is_training):
                 question = _question(named, text, context, places, right)
                 yield context, [(question | ({OFFICIAL: name} if is_one else {}),
                                  f"{path}: question {named!r}")]
-
-
-def _documents(row, only_verified):
-    """A question's fetched pages by folder and file: some questions name a document twice."""
-    return {(folder, page["Filename"]): page for key, folder in _FOLDERS.items()
-            for page in row.get(key) or () if page.get("Filename")
-            and not (only_verified and not page["DocPartOfVerifiedEval"])}
 
 
 def _opened(path):

@@ -166,7 +166,16 @@ class FileFlags:
         check_long_text(self.long_text, task)
         if self.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
             raise InputError("--both_orders is for pairs of texts; leave the flag out.")
-        return [_source(self, task, split, paths[split], rows[split]) for split in splits or paths]
+        sources = []
+        for split in splits or paths:
+            source = Source(task, split, paths[split], self.skip_malformed_lines, rows=rows[split])
+            if split == "train":
+                source = dataclasses.replace(
+                    source, both_orders=self.both_orders, fraction=self.train_fraction,
+                    seed=self.train_fraction_seed)
+                source.check_fraction()
+            sources.append(source)
+        return sources
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> RunSplits:
         """The splits to train, score and predict on. Raises InputError if a file is not there, or
@@ -314,15 +323,6 @@ def check_only(flags: TaskFlags, names: tuple[str, ...], what: str) -> None:
     for name, default in vars(TaskFlags()).items():
         if name not in names and getattr(flags, name) != default:
             raise InputError(f"--{name} is not for a model of {what}; leave the flag out.")
-
-
-def _source(flags, task, split, path, rows):
-    source = Source(task, split, path, flags.skip_malformed_lines, rows=rows)
-    if split == "train":
-        source = dataclasses.replace(source, both_orders=flags.both_orders,
-                                     fraction=flags.train_fraction, seed=flags.train_fraction_seed)
-        source.check_fraction()
-    return source
 
 
 def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), labels=(),

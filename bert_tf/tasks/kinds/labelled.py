@@ -232,8 +232,10 @@ class LabelledKind(Kind):
         name = "values" if "values" in units[0] else "probabilities"
         arrays = [answers[name] for answers in units]
         mean = np.mean(arrays, 0, np.float64).astype(arrays[0].dtype)
-        return {"values": mean} if name == "values" else {
-            "logits": self.logits(mean), "probabilities": mean}
+        if name == "values":
+            return {name: mean}
+        return {"logits": self.logits(mean), name: mean}
+
 
     def logits(self, probabilities: np.ndarray) -> np.ndarray:
         """Returns the logits that a model of this kind turns into these probabilities."""
