@@ -301,8 +301,10 @@ def _present(flag, task, possible, sources, data_dir):
     if not names and task.name != OWN:
         raise InputError(f"{flag}: {task.name} has no test file of its own; --do_eval scores the "
                          f"official test set. Leave out {flag}.")
+    if not names:
+        raise InputError(f"{flag}: name {_OWN_FILES[flag]}.")
     raise InputError(f"{flag}: there is no {names} in {data_dir!r}; put it there, or leave out "
-                     f"{flag}." if names else f"{flag}: name {_OWN_FILES[flag]}.")
+                     f"{flag}.")
 
 
 def check_long_text(way: str | None, task: Task) -> None:

@@ -95,7 +95,15 @@ class Teaching:
             self.vectors = vectors_of_tokens(path, model.tokenizer, model.config.embedding_size,
                                              "word_vectors")
         if not isinstance(kind, LabelledKind):
-            return self._of_answers(kind.records(own, *plan.of_input, folder), plan)
+            if self.augments or self.flags.transfer_file or not self.flags.train_examples:
+                raise InputError("a student that finds answers in paragraphs learns only from "
+                                 "--train_file; leave out --transfer_file, --augmentation and "
+                                 "--train_examples=False.")
+            records = kind.records(own, *plan.of_input, folder)
+            if self.row.teaches == "in_step":
+                self.in_step(plan)
+                return records
+            return compression.TaughtSquadRecords.of(records, self.teachers(plan))
         source = compression.TransferSource(
             **{field.name: getattr(own, field.name) for field in dataclasses.fields(own)},
             further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples,
@@ -117,17 +125,6 @@ class Teaching:
                                  "--augmentation.")
             return SplitRecords(source, options, tokenizer, folder)
         return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
-
-    def _of_answers(self, records, plan):
-        """The records of questions about paragraphs, of which the training file has all."""
-        if self.augments or self.flags.transfer_file or not self.flags.train_examples:
-            raise InputError("a student that finds answers in paragraphs learns only from "
-                             "--train_file; leave out --transfer_file, --augmentation and "
-                             "--train_examples=False.")
-        if self.row.teaches == "in_step":
-            self.in_step(plan)
-            return records
-        return compression.TaughtSquadRecords.of(records, self.teachers(plan))
 
     @property
     def augments(self) -> bool:
