@@ -1,6 +1,5 @@
 """Families of models, which do a task of a suite: a family has the settings that name the task to
-`bert_tf.finetune`, the size of the task's files, and the run's scores by split and metric.
-"""
+`bert_tf.finetune`, the size of the task's files, and the run's scores by split and metric."""
 
 import itertools
 import os

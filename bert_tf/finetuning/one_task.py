@@ -1,6 +1,4 @@
-"""The only task of a fine-tuning run: its flags, its files and its model are checked before work
-starts.
-"""
+"""The only task of a run: its flags, its files and its model are checked before work starts."""
 
 import contextlib
 import dataclasses

@@ -1,6 +1,5 @@
 """Defaults of fine-tuning for the relatives of BERT: the settings of their papers, or of their code
-where it differs. BERT's own are those of flags and of tasks (`bert_tf.tasks.task.Defaults`).
-"""
+where it differs. BERT's own are those of flags and of tasks (`bert_tf.tasks.task.Defaults`)."""
 
 import contextlib
 from collections.abc import Mapping

@@ -1,6 +1,5 @@
 """The steps of a fine-tuning run on one task or several, the same for all kinds of tasks: flags and
-files are checked, records made, trials trained, models scored, predictions written.
-"""
+files are checked, records made, trials trained, models scored, predictions written."""
 
 import dataclasses
 import functools

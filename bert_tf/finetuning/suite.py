@@ -1,6 +1,5 @@
 """A suite of tasks: each is learned at every point of a grid, with several seeds, by any number of
-processes that share an output folder. The median on the development set chooses the point.
-"""
+processes that share an output folder. The median on the development set chooses the point."""
 
 import collections
 import contextlib

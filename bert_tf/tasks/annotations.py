@@ -12,8 +12,7 @@ are read, each with the documentation of its tool as the source:
 
 A span is [start, end, name] or an object; its places count characters. Where a form has no words of
 its own, a text is split as BERT splits it: at white space, and each punctuation mark and each
-ideograph is a word. brat (1.3) has a file .ann beside each .txt, whose lines are sentences.
-"""
+ideograph is a word. brat (1.3) has a file .ann beside each .txt, whose lines are sentences."""
 
 import os
 import re

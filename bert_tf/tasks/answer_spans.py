@@ -1,7 +1,6 @@
 """Questions about paragraphs as sequences: a long paragraph is cut into overlapping spans. These,
 their labels, order and records follow google-research/bert run_squad.py. A paragraph is tokenised
-once for all its questions, see `passages`.
-"""
+once for all its questions, see `passages`."""
 
 import dataclasses
 import functools

@@ -1,8 +1,6 @@
-"""The cells that name the labels of examples, of which each may have several.
-
-One rule decides over the whole file what its cells are: names of labels, or flags, a 0 or a 1 for
-each label. What could be both is refused.
-"""
+"""The cells that name the labels of examples, of which each may have several. One rule decides over
+the whole file what its cells are: names of labels, or flags, a 0 or a 1 for each label. What could
+be both is refused."""
 
 import ast
 import contextlib

@@ -9,8 +9,7 @@ github.com/facebookresearch/XNLI, PAWS-X (arXiv:1908.11828) x-final.tar.gz of
 github.com/google-research-datasets/paws. IMDB (aclanthology.org/P11-1015) is
 ai.stanford.edu/~amaas/data/sentiment. In Korean: NSMC (github.com/e9t/nsmc), KorSTS and KorNLI
 (arXiv:2004.03289, github.com/kakaobrain/KorNLUDatasets). In Chinese: ChnSentiCorp and LCQMC
-(aclanthology.org/C18-1166) as in the data of ERNIE (arXiv:1904.09223, table 1).
-"""
+(aclanthology.org/C18-1166) as in the data of ERNIE (arXiv:1904.09223, table 1)."""
 
 import dataclasses
 import os

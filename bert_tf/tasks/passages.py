@@ -1,10 +1,6 @@
-"""Paragraphs as tokens, and tokens back to their text.
-
-BERT reads a passage word by word, and cuts an answer out of its words. XLNet, ALBERT and the
-library transformers read it as one text, and find the characters of its tokens.
-
-Shapes: P paragraphs, N questions, T tokens.
-"""
+"""Paragraphs as tokens, and tokens back to their text. BERT reads a passage word by word, and cuts
+an answer out of its words. XLNet, ALBERT and the library transformers read it as one text, and find
+the characters of its tokens. Shapes: P paragraphs, N questions, T tokens."""
 
 import bisect
 import unicodedata
@@ -42,8 +38,7 @@ class WordPassages:
 
         They are all tokens of the words that the answer touches, or the part of them that is the
         answer, if its tokens are among theirs (_improve_answer_span). `asked` are N pairs
-        (paragraph's number, `Question`).
-        """
+        (paragraph's number, `Question`)."""
         answers = np.full((len(asked), 2), -1, np.int64)
         rows = [row for row, (_, question) in enumerate(asked) if question.answer]
         texts = [asked[row][1].answer for row in rows]
@@ -133,8 +128,7 @@ class PiecePassages:
     google-research/albert, squad_utils.py). `ids` and `first_tokens` are as in `WordPassages`.
 
     If too few characters of a passage are found in its tokens, it has no tokens and its questions
-    are left out, as in the original. The tokenizer must cut texts as ALBERT does.
-    """
+    are left out, as in the original. The tokenizer must cut texts as ALBERT does."""
 
     def __init__(self, paragraphs: Sequence, tokenizer):
         if not getattr(tokenizer, "prepares", False):

@@ -6,8 +6,7 @@ evidence/web/FILE next to the folder qa. As in section 4.2 of arXiv:1810.04805, 
 400 words are read, and one to train on must hold an answer. Questions, documents and answers count
 as in mandarjoshi90/triviaqa, evaluation/triviaqa_evaluation.py: a question of Wikipedia is one
 whatever its documents. MRQA's file has JSON lines, with a header. The library's rows of SQuAD are
-JSON lines or a list: a question each, with its paragraph.
-"""
+JSON lines or a list: a question each, with its paragraph."""
 
 import collections
 import itertools

@@ -1,7 +1,5 @@
-"""Rows of files: a line of a table, or a tagged sentence of several lines.
-
-A line that cannot be read is named or counted, never just dropped.
-"""
+"""Rows of files: a line of a table, or a tagged sentence of several lines. A line that cannot be
+read is named or counted, never just dropped."""
 
 import collections
 import csv

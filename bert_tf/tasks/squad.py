@@ -1,7 +1,5 @@
 """Reads SQuAD v1.1 and v2.0 files (google-research/bert run_squad.py, read_squad_examples) article
-by article, so that memory does not grow with the file; and what `question_files` brings into their
-form.
-"""
+by article, so that memory does not grow; and what `question_files` brings into their form."""
 
 import bisect
 import dataclasses

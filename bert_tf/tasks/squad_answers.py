@@ -1,7 +1,6 @@
 """Answers from a model's scores of spans, and the files that hold them, as google-research/bert
 run_squad.py (write_predictions); with beams as google-research/albert squad_utils.py
-(write_predictions_v2), electra finetune/qa/qa_metrics.py and zihangdai/xlnet run_squad.py.
-"""
+(write_predictions_v2), electra finetune/qa/qa_metrics.py and zihangdai/xlnet run_squad.py."""
 
 import collections
 import dataclasses
@@ -141,8 +140,7 @@ class BeamFinder(Finder):
     """Chooses among the beams of a head that predicts ends from starts, and answerability.
 
     `outputs` has `start_top_index` and `start_top_log_probs` [M, K], `end_top_index` and
-    `end_top_log_probs` [M, K, E], and `answerable_logits` [M], high where there is no answer.
-    """
+    `end_top_log_probs` [M, K, E], and `answerable_logits` [M], high where there is no answer."""
 
     def __init__(self, spans, outputs, tokenizer, options):
         self._spans, self._tokenizer, self._options = spans, tokenizer, options

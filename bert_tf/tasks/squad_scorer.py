@@ -1,9 +1,6 @@
-"""Scores of SQuAD, TriviaQA, KorQuAD and CMRC as in the official evaluation scripts, and the
-threshold of the odds above which no answer is best.
-
-Predictions are compared without case, punctuation and extra spaces, in English without the articles
-a, an and the. A score is the best over the correct answers; scores are means in percent.
-"""
+"""Scores of SQuAD, TriviaQA, KorQuAD and CMRC as in the official scripts: means in percent of the
+best over the correct answers, compared without case, punctuation and extra spaces, in English
+without a, an and the; and the threshold of the odds above which no answer is best."""
 
 import collections
 import difflib
@@ -157,8 +154,7 @@ def score_v2(answers: dict, predictions: dict, null_odds: dict | None = None,
 def question_scores(answers: dict, predictions: dict) -> dict:
     """Returns {question id: (exact match, 0 or 1, and F1, 0.0 to 1.0)} of v2.0.
 
-    An answer of nothing but articles and punctuation counts as no answer.
-    """
+    An answer of nothing but articles and punctuation counts as no answer."""
     return {name: _best_scores([*filter(None, map(normalize, texts))] or [""],
                                normalize(predictions[name]), f1_or_none)
             for name, texts in answers.items()}

@@ -1,9 +1,7 @@
-"""Suites of tasks: their rows, and the figures that sum up the scores of all tasks.
-
-GLUE is arXiv:1804.07461 with the Average of arXiv:1810.04805, table 1, and the Score of
+"""Suites of tasks: their rows, the figures that sum up the scores of all tasks, and the archive for
+the server. GLUE is arXiv:1804.07461 with the Average of arXiv:1810.04805, table 1, and the Score of
 gluebenchmark.com; SuperGLUE is arXiv:1905.00537. XNLI has the ways of arXiv:1809.05053, with the
-average over languages of arXiv:1901.07291, table 1.
-"""
+average over languages of arXiv:1901.07291, table 1."""
 
 import dataclasses
 import itertools

@@ -1,6 +1,5 @@
 """Files of SuperGLUE whose lines hold more than a row of texts (arXiv:1905.00537;
-super.gluebenchmark.com): MultiRC, ReCoRD, WiC and WSC.
-"""
+super.gluebenchmark.com): MultiRC, ReCoRD, WiC and WSC."""
 
 import json
 import re

@@ -1,6 +1,5 @@
 """A task and the interface of its kind. Readers, records, scripts and the Predictor use a kind, and
-none of them knows which kinds there are.
-"""
+none of them knows which kinds there are."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ class Split:
     line and a blank line between sentences; "conllu"; "annotations", words or texts of annotation
     tools; "tfds", of tensorflow_datasets; "library", rows of a library; "squad"; "race", a folder
     of files of one article each; "folders", a folder with a folder of .txt files for each label,
-    each file an example; or one of `bert_tf.tasks.super_glue`.
-    """
+    each file an example; or one of `bert_tf.tasks.super_glue`."""
 
     files: tuple        # possible names in the data folder, the official first; or a library's set
     texts: tuple        # columns; the second text of a choice is the beginning that all share

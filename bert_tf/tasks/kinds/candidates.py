@@ -1,8 +1,7 @@
 """Kinds of SuperGLUE (arXiv:1905.00537, sections 3.2 and 4.1). Candidates are judged one by one and
 scored by the question: MultiRC has answers, any number of which may be right, ReCoRD entities, of
 which one is taken. Two marked parts of texts are compared: a word in two sentences (WiC), a pronoun
-and its possible referent (WSC). N examples, S sequence.
-"""
+and its possible referent (WSC). N examples, S sequence."""
 
 import itertools
 import json

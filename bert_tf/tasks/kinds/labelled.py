@@ -1,8 +1,5 @@
 """Kinds whose examples are rows of a table or tagged sentences, with a label for each: reading,
-encoding, decoding, scoring and writing.
-
-Shapes: N examples, S sequence, L labels, C choices.
-"""
+encoding, decoding, scoring, writing. Shapes: N examples, S sequence, L labels, C choices."""
 
 from __future__ import annotations
 

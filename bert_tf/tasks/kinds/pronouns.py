@@ -1,8 +1,5 @@
 """Pronouns whose candidates a masked language model ranks (arXiv:1905.06290; arXiv:1907.11692,
-section 5.1; facebookresearch/fairseq, examples/roberta/wsc).
-
-Shapes: N examples, S sequence, P tokens of a candidate.
-"""
+section 5.1; facebookresearch/fairseq, examples/roberta/wsc). N examples, S sequence."""
 
 import re
 import typing

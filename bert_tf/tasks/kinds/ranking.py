@@ -19,8 +19,7 @@ class Ranking(MultipleChoice):
     candidates; its label is the right one's place. The first label marks right candidates.
 
     Predictions are integer [N, C], each candidate's rank: the number of candidates with a higher
-    score. Targets are [N]. Files name the first of several best; scores count what chance gives.
-    """
+    score. Targets are [N]. Files name the first of several best; scores count what chance gives."""
 
     name, title = "ranking", "relevance ranking"
     own_metrics = ("candidate_accuracy", "precision_at_1", "mrr")

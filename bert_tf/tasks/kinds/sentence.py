@@ -1,6 +1,4 @@
-"""A label, several labels or a number for a text or a pair of texts; and the choice among several
-texts, as in SWAG.
-"""
+"""A label, several or a number for a text or a pair; the choice among several texts, as in SWAG."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -264,8 +262,7 @@ def mean_and_deviation(labels: Iterable[float]) -> tuple[float, float] | None:
     A new head says numbers around 0, and training moves them by a few units. It reaches labels from
     -5 to 5 whose deviation is at least 0.1. A label more than 10 interquartile ranges from the
     median counts in neither, so that a few wrong numbers do not decide about all others. The
-    deviation of equal labels is given as 1.
-    """
+    deviation of equal labels is given as 1."""
     values = np.fromiter(labels, np.float64)
     values = values[~_is_far_out(values)]
     mean, deviation = float(values.mean()), float(values.std())

@@ -1,6 +1,4 @@
-"""Answers in paragraphs, as in SQuAD v1.1 and v2.0 (google-research/bert run_squad.py): answers,
-scores and files.
-"""
+"""Answers in paragraphs, as in SQuAD (google-research/bert run_squad.py), scores and files."""
 
 import dataclasses
 import itertools

@@ -1,6 +1,5 @@
 """A tag for each word of a sentence. A sentence longer than a sequence is read in windows, which
-together answer for each of its tokens once.
-"""
+together answer for each of its tokens once."""
 
 import collections
 import dataclasses
@@ -254,8 +253,7 @@ def cut_windows(first: int, last: int, low: int, high: int, width: int) -> Itera
 
     A run that fits is one window. In a longer run every window answers for its middle half, so that
     each token has context on both sides. The tokens around the run, from `low` to before `high`,
-    fill the remaining room, equally on both sides if there are enough.
-    """
+    fill the remaining room, equally on both sides if there are enough."""
     step = width if last - first <= width else max(1, width // 2)
     for begin in range(first, last, step):
         end = min(begin + step, last)

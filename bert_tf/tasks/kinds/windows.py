@@ -1,7 +1,5 @@
-"""Texts that are longer than a sequence: the ends of a text, or windows of it, one record each.
-
-Shapes: N examples, R records, C sequences of an example, S sequence, L labels or choices.
-"""
+"""Texts that are longer than a sequence: the ends of a text, or windows of it, one record each. N
+examples, R records, C sequences of an example, S sequence, L labels or choices."""
 
 import numpy as np
 
@@ -25,8 +23,7 @@ def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
     example repeats its last one. `way`: one of `packing.LONG_TEXTS` but "truncate".
 
     Returns input_ids, input_mask, segment_ids [R, C * S]; the number of records of each example,
-    int [N], all 1 for "head_tail"; and whether an example lost tokens, bool [N].
-    """
+    int [N], all 1 for "head_tail"; and whether an example lost tokens, bool [N]."""
     layout, rows, counts, is_cut = tokenizer.vocabulary.layout, [], [], []
     for parts in _encoded(examples, tokenizer):
         sequences = [_cut(a, b, layout, max_seq_length, way) for a, b in parts]
