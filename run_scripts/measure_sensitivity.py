@@ -31,8 +31,6 @@ from run_scripts.kept_results import KeptResults
 _COMPARED = ("init_checkpoint", "examples", "tolerance", "most_products", "random_seed")
 
 if typing.TYPE_CHECKING:
-    import numpy as np
-
     from run_scripts.finetuning.scoring import ScoredSplit
 
 
@@ -68,25 +66,17 @@ class SensitivityFlags:
         return few, many
 
 
-def open_results(job: SensitivityFlags, task_flags: TaskFlags, split: "ScoredSplit") -> KeptResults:
-    """Opens the results of a split in the output folder."""
-    from run_scripts.finetuning.scoring import contents_of
-    results = KeptResults(os.path.join(job.output_dir, "results.json"), {
-        **{name: getattr(job, name) for name in _COMPARED}, **flags.changed(task_flags),
-        **contents_of(job.init_checkpoint, split, "init_checkpoint")})
-    flags.keep(job, job.output_dir)         # not those that do not fit the results
-    return results
-
-
 def measure(job: SensitivityFlags, split: "ScoredSplit", results: KeptResults) -> list[list[float]]:
     """The eigenvalues of each layer, on each sample, which `results` keeps."""
+    import numpy as np
     import tensorflow as tf
 
     from bert_tf.compression import hessian
     learner = split.model.learner
     layers = learner.encoder.config.num_hidden_layers
     size = job.examples or max(1, split.records // 10)
-    rows = list(hessian.samples(split.records, job.samples, size, job.random_seed))
+    random = np.random.default_rng(job.random_seed)
+    rows = [random.permutation(split.records)[:size] for _ in range(job.samples)]
 
     def eigenvalue(block: "hessian.LayerHessian", sample: "np.ndarray") -> float:
         parts = (sample[i:i + job.batch_size] for i in range(0, len(sample), job.batch_size))
@@ -112,11 +102,14 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
     bits = job.few_and_many()
     make_folder(job.output_dir, "output_dir")
     from bert_tf.compression import hessian
-    from run_scripts.finetuning.scoring import ScoredModel
-    model = ScoredModel(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
-                        "init_checkpoint")
-    split = model.split("train")
-    eigenvalues = measure(job, split, open_results(job, task_flags, split))
+    from run_scripts.finetuning.scoring import ScoredModel, contents_of
+    split = ScoredModel(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
+                        "init_checkpoint").split("train")
+    results = KeptResults(os.path.join(job.output_dir, "results.json"), {
+        **{name: getattr(job, name) for name in _COMPARED}, **flags.changed(task_flags),
+        **contents_of(job.init_checkpoint, split, "init_checkpoint")})
+    flags.keep(job, job.output_dir)         # not those that do not fit the results
+    eigenvalues = measure(job, split, results)
     omegas = [hessian.sensitivity(values) for values in eigenvalues]
     chosen = hessian.choose_bits(omegas, bits, job.sensitive_layers or len(omegas) // 2)
     for layer, (values, omega, of_layer) in enumerate(zip(eigenvalues, omegas, chosen)):

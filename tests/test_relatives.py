@@ -11,9 +11,9 @@ import tensorflow as tf
 from bert_tf import analysis, checkpoints, networks
 from bert_tf.compression import cut
 from bert_tf.compression.hessian import LayerHessian
-from bert_tf.compression.in_step import InStep
 from bert_tf.compression.integers import write_integers
 from bert_tf.compression.students import take_layers
+from bert_tf.compression.teachers import InStep
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import LIBRARY_INPUTS, IdsModel, answers

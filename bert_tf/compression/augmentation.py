@@ -45,16 +45,11 @@ class RandomWords:
     (arXiv:1903.12136, section 3.2; castorini/d-bert, run/augment_data.py).
 
     In a copy every word draws once: below 0.1 it becomes [MASK], and from there to 0.2 a random
-    word with the same tag, by frequency. Then, with `ngram_prob`, only a window of 1 to 5 words is
-    kept. Copies that equal another of their text are dropped.
-
-    Attributes:
-        words: the words of each tag, as often as in the training file.
-        tags: the tag of each word.
-        copies: number for each text or pair; of a pair's, two thirds change one text, a third both.
-        ngram_prob: 0.25 in the paper, 0 by default in the code.
-        seed: determines, with an example's number alone, the example's draws.
-    """
+    word with the same tag, by frequency. Then, with `ngram_prob` (0 by default in the original's
+    code), only a window of 1 to 5 words is kept. Of a pair's copies, two thirds change one text, a
+    third both. Copies that equal another of their text are dropped. `words` are those of each tag,
+    as often as in the training file; `seed` determines, with an example's number alone, the
+    example's draws."""
 
     words: Mapping[str, Sequence[str]]
     tags: Mapping[str, str]

@@ -1,7 +1,7 @@
 """Sensitivity of a model's layers: the largest eigenvalue of the Hessian of its loss (Q-BERT,
 arXiv:1909.05840, section 3.1; amirgholami/PyHessian, hessian.py)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -15,10 +15,9 @@ Batch = dict[str, tf.Tensor]
 def top_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int, seed: int = 0,
                    tolerance: float = 1e-3, most: int = 100) -> float:
     """The eigenvalue of the greatest magnitude of a symmetric matrix, with its sign, by power
-    iteration from a random vector.
-
-    `product` returns the matrix times a vector, float64 [size]. The iteration ends when the
-    eigenvalue changes by less than the share `tolerance`, or after `most` products."""
+    iteration from a random vector. `product` returns the matrix times a vector, float64 [size]. The
+    iteration ends when the eigenvalue changes by less than the share `tolerance`, or after `most`
+    products."""
     vector = np.random.default_rng(seed).standard_normal(size)
     eigenvalue = None
     for _ in range(most):
@@ -32,18 +31,9 @@ def top_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int, seed:
 
 
 class LayerHessian:
-    """The Hessian of a Learner's mean loss over some examples with respect to the weights of one
-    layer of its encoder; all other weights stay.
-
-    Dropout is off.
-
-    Args:
-        learner: `Learner` of one objective, whose numbers are not rounded.
-
-    Raises:
-        InputError: its numbers are rounded, so there is no second derivative; or layers share
-            weights, or are not numbered.
-    """
+    """The Hessian of the mean loss, without dropout, of a `Learner` of one objective over some
+    examples with respect to the weights of one layer of its encoder. InputError if its numbers are
+    rounded, so that there is no second derivative; or layers share weights, or are not numbered."""
 
     def __init__(self, learner: Learner, number: int) -> None:
         config = learner.encoder.config
@@ -104,10 +94,3 @@ def choose_bits(sensitivities: Sequence[float], bits: tuple[int, int], count: in
     chosen = np.full(len(order), bits[0])
     chosen[order[:count]] = bits[1]
     return chosen.tolist()
-
-
-def samples(size: int, count: int, examples: int, seed: int) -> Iterator[np.ndarray]:
-    """Yields `count` samples of `examples` row numbers below `size`, without repetition."""
-    random = np.random.default_rng(seed)
-    for _ in range(count):
-        yield random.permutation(size)[:examples]

@@ -1,6 +1,7 @@
 """A model whose numbers are rounded, written as integers (checkpoints/quantised.py)."""
 
 import os
+from typing import Any
 
 import keras
 import numpy as np
@@ -31,17 +32,6 @@ def round_matrix(matrix: np.ndarray, bits: int, how: Quantisation) -> Rounded:
     return Rounded(np.asarray(integers).astype(np.int64), np.asarray(spread), bits)
 
 
-def _bits_of(learner):
-    # The matrices of a layer without heads are empty, and stay.
-    how, embeddings = learner.encoder.config.quantisation, learner.encoder.embeddings
-    bits = {id(embeddings.word_embeddings): how.embedding_bits,
-             id(embeddings.position_embeddings): how.position_bits}
-    bits |= {id(layer.kernel): layer.bits for layer in learner._flatten_layers()
-              if isinstance(layer, QuantisedDense)}
-    return {name: bits[id(variable)] for name, variable in variables(learner).items()
-            if bits.get(id(variable), FLOAT_BITS) != FLOAT_BITS and 0 not in variable.shape}
-
-
 def write_integers(folder: str, learner: Learner) -> str:
     """Writes `quantised.safetensors` and `bert_config.json`, and returns the path of the first;
     InputError if the network is not rounded."""
@@ -49,11 +39,19 @@ def write_integers(folder: str, learner: Learner) -> str:
     how = config.quantisation
     if not how:
         raise InputError("the model is not quantised; give --quantisation.")
-    bits = _bits_of(learner)
-    tensors = {name: round_matrix(value, bits[name], how) if name in bits else value
-               for name, value in ((name, np.array(variable.numpy()))
-                                   for name, variable in variables(learner).items())
-               if "seed_generator" not in name}
+    embeddings = learner.encoder.embeddings
+    bits = {id(embeddings.word_embeddings): how.embedding_bits,
+            id(embeddings.position_embeddings): how.position_bits,
+            **{id(layer.kernel): layer.bits for layer in learner._flatten_layers()
+               if isinstance(layer, QuantisedDense)}}
+    tensors: dict[str, Any] = {}
+    for name, variable in variables(learner).items():
+        if "seed_generator" in name:
+            continue
+        tensors[name] = np.array(variable.numpy())
+        own = bits.get(id(variable), FLOAT_BITS)
+        if own != FLOAT_BITS and 0 not in variable.shape:   # of a layer without heads
+            tensors[name] = round_matrix(tensors[name], own, how)
     config.to_json_file(os.path.join(folder, rules.CONFIG))
     return quantised.write(folder, tensors, [
         keras.saving.serialize_keras_object(objective) for objective in learner.objectives])

@@ -1,9 +1,5 @@
-"""Copies of texts with words replaced by a masked language model's predictions
-(arXiv:1909.10351, algorithm 1; huawei-noah/Pretrained-Language-Model,
-TinyBERT/data_augmentation.py).
-
-Shapes: K words of a text, S sequence, V vocabulary.
-"""
+"""Copies of texts with words replaced by a masked language model's predictions (arXiv:1909.10351,
+algorithm 1; huawei-noah/Pretrained-Language-Model, TinyBERT/data_augmentation.py)."""
 
 import dataclasses
 import itertools
@@ -62,11 +58,9 @@ class WordModel:
 
     def candidates(self, pieces: Sequence[Sequence[int]], places: Sequence[int]) -> list[list[str]]:
         """Returns the most probable words at some places of a text: for each place at most
-        `CANDIDATES` tokens that begin a word, by probability.
-
-        The model reads the text with [MASK] at the place, and then the text as it is. `pieces` are
-        the ids of each word, `places` numbers of words of one piece.
-        """
+        `CANDIDATES` tokens that begin a word, by probability. The model reads the text with [MASK]
+        at the place, and then the text as it is. `pieces` are the ids of each word, `places`
+        numbers of words of one piece."""
         vocabulary = self.tokenizer.vocabulary
         ids = [token for word in pieces for token in word]
         starts = 1 + np.cumsum([0, *map(len, pieces)], dtype=np.int32)      # after [CLS]
@@ -108,21 +102,14 @@ class WordVectors:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedWords:
-    """Copies of texts; with some probability, a word is replaced by one of its candidates. Words
-    with other characters than letters, and stop words, stay.
+    """Copies of texts; with the probability `share`, a word is replaced by one of its candidates.
+    Words with other characters than letters, and stop words, stay.
 
-    A word of one piece has the masked language model's candidates, other words the vectors'
-    candidates; a word without any is its own. A pair's copies change one text, and copies of the
-    second have the last copy of the first. Copies that equal another of their text are dropped.
-    Stop words are scikit-learn's; the original's are NLTK's.
-
-    Attributes:
-        model: `WordModel`, or an object with its methods.
-        near: function from a word to near words, or None.
-        copies: number for each text.
-        share: the probability of replacing a word.
-        seed: determines, with an example's number alone, the example's draws.
-    """
+    A word of one piece has the candidates of the `WordModel`, other words those of the function
+    `near`, if any; a word without any is its own. A pair's copies change one text, and copies of
+    the second have the last copy of the first. Copies that equal another of their text are dropped.
+    Stop words are scikit-learn's; the original's are NLTK's. `seed` determines, with an example's
+    number alone, the example's draws."""
 
     model: WordModel
     near: Callable[[str], list[str]] | None = None

@@ -27,14 +27,6 @@ def take_layers(encoder, layers: Sequence[int]):
     if not layers or not all(0 <= layer < config.depth for layer in layers):
         raise InputError(f"--student_layers={','.join(map(str, layers))}: the model has layers 0 "
                          f"to {config.depth - 1}; name some of these.")
-    student = networks.build(_sizes(config, layers))
-    weights = variables(encoder)
-    for name, variable in variables(student).items():
-        variable.assign(weights[renumbered(name, layers)])
-    return student
-
-
-def _sizes(config, layers):
     sizes = {config.common_names.get("num_hidden_layers", "num_hidden_layers"): len(layers),
              **config.of_layers(layers)}
     if config.quantisation:
@@ -43,7 +35,11 @@ def _sizes(config, layers):
         gone = dict(config.pruned_heads)
         sizes["pruned_heads"] = {new: gone.get(old, ()) for new, old in enumerate(layers)}
         sizes["intermediate_sizes"] = [config.feed_forward_size(layer) for layer in layers]
-    return dataclasses.replace(config, **sizes)
+    student = networks.build(dataclasses.replace(config, **sizes))
+    weights = variables(encoder)
+    for name, variable in variables(student).items():
+        variable.assign(weights[renumbered(name, layers)])
+    return student
 
 
 def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool = False) -> str:
@@ -58,7 +54,12 @@ def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool =
     student = take_layers(model.network(), numbers)
     make_folder(folder, "output_dir")
     if has_begun and keras_file.find(folder):
-        if not _is_student(folder, student, numbers, model.weights):
+        # Values that the model lacks, such as a pooler, were random.
+        held = checkpoints.read(folder)
+        if held.config != student.config or not all(
+                np.array_equal(held.tensors[name].read(), variable.numpy())
+                for name, variable in variables(student).items()
+                if name in held.tensors and renumbered(name, numbers) in model.weights.tensors):
             raise InputError(f"{folder} holds the student of a run with other --student_layers or "
                              "another --student; name another --output_dir.")
         return folder
@@ -66,13 +67,3 @@ def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool =
     if vocabulary := find_vocabulary(model.folder):
         open_tokenizer(vocabulary).save(folder)
     return folder
-
-
-def _is_student(folder, student, layers, source):
-    """Returns whether the model in a folder has the values that a student took from `source`. Other
-    values, such as a pooler that `source` lacks, were random."""
-    held = checkpoints.read(folder)
-    return held.config == student.config and all(
-        np.array_equal(held.tensors[name].read(), variable.numpy())
-        for name, variable in variables(student).items()
-        if name in held.tensors and renumbered(name, layers) in source.tensors)

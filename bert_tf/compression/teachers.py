@@ -1,7 +1,6 @@
-"""Teachers that answer beforehand: fine-tuned models, whose answers become features of records.
-
-Shapes: N examples, C labels, K layers, H hidden, S sequence.
-"""
+"""Teachers, which are fine-tuned models: whose answers become features of records beforehand, or
+which are asked in every step, where their internals, too, are compared with the student's. Shapes:
+N examples, C labels, K layers."""
 
 import dataclasses
 import functools
@@ -15,40 +14,33 @@ import tensorflow as tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints import task_heads
 from bert_tf.compression.augmentation import MarkingTokenizer
-from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
+from bert_tf.compression.student import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
+from bert_tf.config import Sizes
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.files import digest
+from bert_tf.models.tinybert.objective import layer_ratio
+from bert_tf.objectives.base import Objective
 from bert_tf.opening import finetuned_file, open_model
+from bert_tf.recipes.distillation import Distillation
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
-from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import Task
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.distribution import counted_heads
+from bert_tf.training.learners.distiller import Distiller, make_term
 
-_SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
 _BATCH_SIZE = 32                # examples that a teacher reads at a time
 _BY_LABEL = ("logits", "probabilities")      # answers with a number for each label
 
 
 class Teacher:
-    """A fine-tuned model that labels examples, loaded at its first use.
-
-    Args:
-        layers: whose [CLS] vectors are wanted, from 0.
-        has_marks: whether "[MASK]" in texts is the mask token.
-
-    Raises:
-        InputError: the folder holds no fine-tuned model, or one without one [CLS] vector for each
-            example, although vectors are wanted.
-
-    Attributes:
-        saved: its `SavedTask`.
-        config: its network's.
-    """
+    """A fine-tuned model that labels examples, loaded when first used; with its `SavedTask` and its
+    network's `config`. InputError if the folder holds no such model, or one without one [CLS]
+    vector for each example, although those of some `layers`, from 0, are wanted. With `has_marks`,
+    "[MASK]" in texts is the mask token."""
 
     def __init__(self, folder: str, layers: Sequence[int] = (), has_marks: bool = False):
         self.folder, self.layers, self._has_marks = folder, tuple(layers), has_marks
@@ -124,14 +116,8 @@ class Teacher:
 
 @dataclasses.dataclass(frozen=True)
 class Teachers:
-    """One teacher or several, which label together.
-
-    Attributes:
-        average: "probabilities" or "logits", averaged over several teachers.
-
-    Raises:
-        InputError: their tasks differ, or several are to give [CLS] vectors.
-    """
+    """One teacher or several, whose "probabilities" or "logits" are averaged; InputError if their
+    tasks differ, or several are to give [CLS] vectors."""
 
     members: tuple[Teacher, ...]
     average: str = "probabilities"
@@ -166,13 +152,8 @@ class Teachers:
                 "average": self.average if len(self.members) > 1 else None,
                 "layers": list(self.members[0].layers)}
 
-    def vocabularies(self) -> list[str]:
-        return [open_tokenizer(teacher.folder, teacher.saved.do_lower_case).vocabulary.hash
-                for teacher in self.members]
-
     def features(self, task: Task, num_choices: int = 1) -> tuple[Feature, ...]:
-        """Returns the `Feature`s that they add to a task's records. `num_choices` is the number of
-        an example's sequences."""
+        """The `Feature`s that they add to records of a task with `num_choices` sequences each."""
         by_token = _answers_tokens(task)
         features = [Feature(IS_LABELLED, "int64", "S" if by_token else 1), Feature(
             TEACHER_LOGITS, "float32", "L*S" if by_token else len(task.labels) or num_choices)]
@@ -183,17 +164,17 @@ class Teachers:
 
     def answer(self, task: Task, examples: list, student: dict[str, np.ndarray],
                counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns the teachers' features of a student's records. All records of an example have the
-        answer to the whole example; records of a sentence to tag, the answers to their words.
-
-        Args:
-            student: the other features of the records.
-            counts: the number of records of each example, int [N].
-        """
+        """Returns the teachers' features of a student's records, whose other features are
+        `student`. All records of an example, int [N] `counts`, have the answer to the whole
+        example; records of a sentence to tag, the answers to their words."""
         kind = task.kind
         units = [teacher.answer(task, examples) for teacher in self.members]
         vectors = units[0].pop(TEACHER_CLS, None)
-        logits = self._logits(kind, units)
+        if "values" in units[0] or len(units) > 1 and self.average == "probabilities":
+            average = kind.average(units)
+            logits = average.get("logits", average.get("values"))
+        else:
+            logits = np.mean([answers["logits"] for answers in units], 0)
         # Every word of a sentence to tag has its own label.
         labelled = np.repeat([getattr(example, IS_LABELLED, True) for example in examples],
                              [len(e.texts) if _answers_tokens(task) else 1 for e in examples])
@@ -207,66 +188,51 @@ class Teachers:
             return features
         return {name: np.repeat(values, counts, axis=0) for name, values in features.items()}
 
-    def _logits(self, kind, units):
-        if "values" in units[0] or len(units) > 1 and self.average == "probabilities":
-            average = kind.average(units)
-            return average.get("logits", average.get("values"))
-        return np.mean([answers["logits"] for answers in units], 0)
-
 
 def _answers_tokens(task):
     return any(feature.name == "label_weights" for feature in task.kind.features)
 
 
-class _TaughtWriter(PieceWriter):
-    teachers: Teachers
+class InStep(Teacher):
+    """A fine-tuned model that teaches in every step, by the row of a recipe."""
 
-    @property
-    def by_document(self):
-        return super().by_document or self.teachers.read_documents
+    def __init__(self, folder: str, row: Distillation):
+        super().__init__(folder)
+        self._row = row
 
-    def encode(self, examples):
-        features, cut = super().encode(examples)
-        counts = self._task.kind.count_records(
-            examples, self._tokenizer, self._options.max_seq_length,
-            dataclasses.asdict(self._options))
-        return {**features, **self.teachers.answer(self._task, examples, features, counts)}, cut
+    def check(self, config: Sizes, tokenizer: Tokenizer, max_seq_length: int) -> None:
+        own = find_vocabulary(self.folder)
+        if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
+            raise InputError(f"--recipe={self._row.name} compares each token's vectors, but the "
+                             f"student and --teacher={self.folder} have different vocabularies; "
+                             "give the teacher's vocabulary as --vocab_file, or take another "
+                             "recipe.")
+        self.check_length(max_seq_length)
+        layer_ratio(config.depth, self.config.depth)    # type: ignore[attr-defined]
+        heads = config.num_attention_heads, self.config.num_attention_heads  # type: ignore
+        if heads[0] != heads[1]:
+            raise InputError(f"--recipe={self._row.name} compares attention head by head, but the "
+                             f"student has {heads[0]} heads and --teacher={self.folder} has "
+                             f"{heads[1]}; set the student's num_attention_heads to the teacher's.")
+        for name, sizes in (("the student", config), (f"--teacher={self.folder}", self.config)):
+            if sizes.pruned_heads:
+                raise InputError(f"--recipe={self._row.name} compares attention head by head, but "
+                                 f"{name} has pruned heads; take a model with all heads, or "
+                                 "another recipe.")
+            if sizes.has_local_layers:
+                raise InputError(f"--recipe={self._row.name} compares attention head by head, but "
+                                 f"in local layers of {name} a token sees near tokens only; give "
+                                 "a recipe that compares answers, such as soft_labels.")
+        widths = config.hidden_size, self.config.hidden_size
+        if widths[0] != widths[1] and any(
+                term.objective == "InternalCosine" for term in self._row.terms):
+            raise InputError(f"--recipe={self._row.name} compares vectors by their cosine, but the "
+                             f"student is {widths[0]} wide and --teacher={self.folder} is "
+                             f"{widths[1]} wide; set the student's hidden_size to the teacher's.")
 
+    def objectives(self, config: Sizes, dtype: str | None = None) -> list[Objective]:
+        return [make_term(term, config, self.config, dtype) for term in self._row.terms]
 
-class TaughtRecords(SplitRecords):
-    """The records of a student's texts, with teachers' answers. Every text is labelled once: a
-    killed command resumes with the remaining texts. Other arguments are the student's, see
-    `SplitRecords`."""
-
-    shard_examples = _SHARD_EXAMPLES
-
-    def __init__(self, source, options, tokenizer, output_dir: str, teachers: Teachers):
-        self._teachers = teachers
-        super().__init__(source, options, tokenizer, output_dir)
-
-    @property
-    def by_document(self) -> bool:
-        return super().by_document or self._teachers.read_documents
-
-    @property
-    def features(self):
-        return (*super().features, *self._teachers.features(self._source.task, self._num_choices))
-
-    def fingerprint(self):
-        return {**super().fingerprint(), "teachers": self._described,
-                "teacher_vocabularies": self._teachers.vocabularies()}
-
-    @functools.cached_property
-    def _described(self):
-        return self._teachers.describe()
-
-    def writer(self, count):
-        made = _TaughtWriter(self._source.task, self._options, self._tokenizer, self._output_file,
-                             count)
-        made.teachers = self._teachers
-        return made
-
-    def make(self, num_workers: int = 1, may_replace: bool = True, **more: Any
-             ) -> tuple[dict, bool]:
-        """See `SplitRecords.make`; the teachers work in this process."""
-        return super().make(1, may_replace, **more)
+    def learner(self, network, objectives: list[Objective]) -> Distiller:
+        teacher = open_model(self.folder, finetuned=True).learner(network.dtype_policy.name)
+        return Distiller(network, objectives, teacher=teacher)

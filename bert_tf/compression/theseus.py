@@ -1,8 +1,5 @@
 """BERT-of-Theseus: modules of a fine-tuned network are replaced by smaller ones while these learn
-(Xu et al., arXiv:2002.02925; JetRunner/BERT-of-Theseus).
-
-Shapes: B batch, S sequence, H hidden, K layers of the successor.
-"""
+(Xu et al., arXiv:2002.02925; JetRunner/BERT-of-Theseus). Shapes: K layers of the successor."""
 
 import dataclasses
 import os
@@ -14,7 +11,7 @@ from keras import ops
 
 from bert_tf import checkpoints, files, networks
 from bert_tf.checkpoints import keras_file, task_heads
-from bert_tf.compression.cutting import cut
+from bert_tf.compression.pruning import cut
 from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
 from bert_tf.files import exists, read_json
@@ -43,8 +40,7 @@ def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
 
 
 def _module(successor, predecessors, coin):
-    """Returns a function as `TransformerLayer.call`, without maps: a layer of the successor, or its
-    predecessor layers, by a coin."""
+    """A function as `TransformerLayer.call`: a successor's layer or its predecessors, by a coin."""
     def run(x, bias=None, dropout_seed=None):
         def succeed():
             return successor(x, bias, dropout_seed)[0]
@@ -65,18 +61,11 @@ class Theseus(Learner):
     """A network of K layers that learns in the place of modules of a larger one.
 
     In training, each layer runs with its step's probability for the whole batch, otherwise its
-    predecessor layers. A step's coins are a function of its dropout seed, the same on all replicas.
-    Only the layers learn. In evaluation the network runs alone, and it alone is saved.
-
-    A batch may have `coins`, integer [K], 1 for the successor's layer; and `step`, from 0.
-
-    Args:
-        encoder: the successor.
-        objectives: the predecessor's.
-        predecessor: `BertEncoder` of a multiple of K layers.
-        clips_all: whether the norm for clipping includes the gradients of frozen weights and of the
-            predecessor, as in the original.
-    """
+    layers of the `predecessor`, a `BertEncoder` of a multiple of K layers. A step's coins are a
+    function of its dropout seed, the same on all replicas. Only the layers learn. In evaluation the
+    network runs alone, and it alone is saved. A batch may have `coins`, integer [K], 1 for the
+    successor's layer; and `step`, from 0. If it `clips_all`, the norm for clipping includes the
+    gradients of frozen weights and of the predecessor, as in the original."""
 
     epsilon = 0.0
     draws = "which of its layers are replaced"

@@ -24,14 +24,10 @@ class TransferExample(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TransferSource(Source):
-    """The training file of a task, and further texts.
-
-    Attributes:
-        further: files of texts without labels. Tables have the columns of the training file; others
-            are read line by line, for pairs each line with the one after it.
-        has_own: whether the training file is used itself.
-        augment: function from an example's texts and number to further examples' texts, or None.
-    """
+    """The training file of a task, if it `has_own`, and `further` files of texts without labels.
+    Tables have the columns of the training file; others are read line by line, for pairs each line
+    with the one after it. `augment` is a function from an example's texts and number to further
+    examples' texts, or None."""
 
     further: tuple[str, ...] = ()
     has_own: bool = True

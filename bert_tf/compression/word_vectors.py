@@ -1,9 +1,6 @@
-"""Word vectors in the text format of word2vec, GloVe and fastText: a word and its numbers a line.
-
-word2vec and fastText begin with a line of the number of words and the width.
-
-Shapes: E width of a vector, K tokens that have one.
-"""
+"""Word vectors in the text format of word2vec, GloVe and fastText: a word and its numbers a line;
+of word2vec and fastText the first line has the number of words and the width. Shapes: E width of a
+vector, K tokens that have one."""
 
 from collections.abc import Callable, Iterator
 

@@ -22,7 +22,7 @@ from bert_tf.compression import (
     steps_of,
 )
 from bert_tf.compression.hessian import LayerHessian
-from bert_tf.compression.importance import FORMS, mask_gradients
+from bert_tf.compression.pruning import FORMS, mask_gradients
 from bert_tf.compression.students import take_layers
 from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.config.quantisation import Quantisation

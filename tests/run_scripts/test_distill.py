@@ -12,8 +12,8 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import networks
-from bert_tf.compression import students, teachers
-from bert_tf.compression.in_step import InStep
+from bert_tf.compression import students, taught_records, teachers
+from bert_tf.compression.teachers import InStep
 from bert_tf.compression.transfer import TransferSource
 from bert_tf.config import XLNetConfig
 from bert_tf.data import ExampleSet
@@ -175,7 +175,7 @@ def distilled(data, models, folder, settings=None, task_flags=None, **changes):
 
 
 def test_a_student_learns_from_the_mean_of_its_teachers(data, models, tmp_path, monkeypatch):
-    monkeypatch.setattr(teachers.TaughtRecords, "shard_examples", 16)
+    monkeypatch.setattr(taught_records.TaughtRecords, "shard_examples", 16)
     records = distilled(data, models, tmp_path)
     wanted = [*texts(1, 24), *texts(3, 7)]
     assert records.size == len(wanted)
@@ -255,7 +255,7 @@ def test_a_bilstm_begins_with_word_vectors(data, models, tmp_path, capsys):
 
 
 def test_labelling_goes_on_where_it_was_killed(data, models, tmp_path, monkeypatch):
-    monkeypatch.setattr(teachers.TaughtRecords, "shard_examples", 16)
+    monkeypatch.setattr(taught_records.TaughtRecords, "shard_examples", 16)
     answer, calls = teachers.Teacher.answer, []
 
     def stops(self, task, examples):
@@ -277,7 +277,7 @@ def test_labelling_goes_on_where_it_was_killed(data, models, tmp_path, monkeypat
 
 def test_teachers_that_read_documents_read_whole_ones(data, taggers, tmp_path, monkeypatch):
     """Their student may read sentence by sentence."""
-    monkeypatch.setattr(teachers.TaughtRecords, "shard_examples", 2)
+    monkeypatch.setattr(taught_records.TaughtRecords, "shard_examples", 2)
     shutil.copytree(taggers[0], tmp_path / "teacher")
     saved = SavedTask.read(str(tmp_path / "teacher"))
     dataclasses.replace(saved, options={**saved.options, "document_context": True}).write(
@@ -293,7 +293,7 @@ def test_teachers_that_read_documents_read_whole_ones(data, taggers, tmp_path, m
     own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
 
     def records():
-        return teachers.TaughtRecords(
+        return taught_records.TaughtRecords(
             TransferSource(**own), RecordOptions(40), open_tokenizer(str(tmp_path / "teacher")),
             str(tmp_path / "records"), teachers.Teachers((teacher,)))
 

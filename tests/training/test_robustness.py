@@ -10,8 +10,7 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf import checkpoints, networks, recipes
-from bert_tf.compression.soft_targets import SoftTargets
-from bert_tf.compression.student import Student
+from bert_tf.compression.student import SoftTargets, Student
 from bert_tf.compression.theseus import Theseus
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError

@@ -1,30 +1,40 @@
-"""Importance of each attention head, or feed-forward unit: the loss's derivative by a factor of its
-output (Michel, Levy, Neubig, arXiv:1905.10650).
+"""Pruning of attention heads, feed-forward units and layers (Michel, Levy, Neubig,
+arXiv:1905.10650): the importance of each head or unit is the loss's derivative by a factor of its
+output; removal gives the same outputs from smaller kernels (section 4).
 
-There are three forms: the paper's formula, its code's (pmichel31415/pytorch-pretrained-BERT, branch
-paul, examples/classifier_eval.py), and the formula of transformers' run_bertology.py. They order
-heads differently.
+There are three forms of importance, which order heads differently: the paper's formula, its code's
+(pmichel31415/pytorch-pretrained-BERT, branch paul, examples/classifier_eval.py), and the formula of
+transformers' run_bertology.py. The configuration lists removed parts, by the heads' original
+numbers.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import networks
+from bert_tf.checkpoints.names import is_range
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
 from bert_tf.networks import attentions
 from bert_tf.training.distribution import silence_compiler, silence_tracing
 from bert_tf.training.learners.learner import Learner
+from bert_tf.training.transfer import renumbered
 
 FORMS = ("paper", "code", "bertology")
+_LAYER = re.compile(r"encoder/layer_(\d+)/(.*)")
 
 
 def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Callable:
     """Compiles a function from a batch to the derivatives of each example's loss by factors that
     are 1: from features [B, S], or [B, C, S] for C choices, to a list of L float32 [B, N or F], or
-    with a factor for each position [B, N or F, S or C * S].
-
-    The network takes `head_mask`, and for the `kind` "unit" `unit_mask`. T5, whose sequences differ
-    in length, has neither `unit_mask` nor factors by token."""
+    with a factor for each position [B, N or F, S or C * S]. The network takes `head_mask`, and for
+    the `kind` "unit" `unit_mask`. T5, whose sequences differ in length, has neither `unit_mask` nor
+    factors by token."""
     encoder = learner.encoder
     silence_compiler()
     silence_tracing()
@@ -62,20 +72,15 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
 
 def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], kind: str = "head",
                form: str = "paper") -> list[np.ndarray]:
-    """Returns the importance of each head or unit, without dropout: a list of L float64 [N or F],
-    in the order of `networks.attentions`.
+    """Returns the importance of each "head" or "unit", without dropout: a list of L float64 [N or
+    F], in the order of `networks.attentions`. `batches` are dicts of features [B, S] with labels.
 
     "paper": the mean over examples of |d loss / d factor|. "code": the sum over tokens of the same,
     with a factor for each token, for a batch's mean loss; divided by the number of examples in the
     last layer, and of real tokens in the others. It depends on the batch size. "bertology": the
     derivatives of the batches' mean losses are added up, and the absolute value of that sum is
     added after each batch; divided by the number of real tokens. By mistake, the script never
-    resets the sum, so earlier batches count more.
-
-    Args:
-        batches: dicts of features [B, S] with labels.
-        kind: "head" or "unit".
-    """
+    resets the sum, so earlier batches count more."""
     gradients = mask_gradients(learner, kind, by_token=form == "code")
     count = len(attentions(learner.encoder))
     if kind == "unit":
@@ -159,3 +164,104 @@ def order_of(scores: Sequence[np.ndarray], pruned: Iterable[tuple[int, int]] = (
         else:
             order.append((layer, head))
     return order[::-1]
+
+
+def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
+        units: Collection[tuple[int, int]] = (), layers: Collection[int] = ()) -> Learner:
+    """Returns a new model without some parts, with the outputs of the old one with these switched
+    off. InputError if a part is absent, layers share their weights, or nothing would be left.
+
+    Args:
+        heads: pairs (number of the attention, original number of the head), from 0.
+        units: pairs (number of the feed-forward network, unit), from 0, by the present numbers.
+        layers: numbers of layers to remove; the others are renumbered.
+    """
+    encoder = learner.encoder
+    config = encoder.config
+    if type(config) is not EncoderConfig:
+        raise InputError(f"a network of the type {config.model_type} can't be pruned; take BERT's "
+                         "encoder.")
+    if layers and config.shares_layers:
+        raise InputError("the layers share their weights, so no layer can be removed; take a "
+                         "network whose layers have separate weights.")
+    kept_layers = [i for i in range(config.depth) if i not in layers]
+    if not kept_layers or any(not 0 <= layer < config.depth for layer in layers):
+        raise InputError(f"the network has layers 1 to {config.depth}; name some of them, but not "
+                         "all.")
+    kept_heads = {number: config.kept_heads(number) for number, _ in config.layer_weights}
+    for layer, head in heads:
+        if head not in kept_heads.get(layer, ()):
+            raise InputError(f"layer {layer + 1} has no head {head + 1} to remove; name another "
+                             "head.")
+        kept_heads[layer].remove(head)
+    kept_units = _kept_units(config, units)
+    made = _config(config, kept_heads, kept_units, kept_layers, bool(layers))
+    dtype = encoder.dtype_policy
+    smaller = Learner(networks.build(made, dtype=dtype), [
+        type(objective).from_config({**objective.get_config(), "config": made.to_dict()})
+        for objective in learner.objectives])
+    old = variables(learner)
+    for name, variable in variables(smaller).items():
+        source = renumbered(name, kept_layers) if layers else name
+        variable.assign(_slice(source, old[source].numpy(), config, kept_heads, kept_units))
+    return smaller
+
+
+def _kept_units(config, units) -> Mapping[int, np.ndarray]:
+    sizes = {number: config.feed_forward_size(number) for _, number in config.layer_weights}
+    for number, unit in units:
+        if not 0 <= unit < sizes.get(number, 0):
+            raise InputError(f"layer {number + 1} has no feed-forward unit {unit + 1}; name "
+                             "another unit.")
+    remaining = {number: np.setdiff1d(np.arange(size), [unit for of, unit in units if of == number])
+            for number, size in sizes.items()}
+    for number, left in remaining.items():
+        if not len(left):
+            raise InputError(f"layer {number + 1} must keep at least one feed-forward unit.")
+    return remaining
+
+
+def _config(config, kept_heads, kept_units, kept_layers, renumbers):
+    every = range(config.num_attention_heads)
+    heads = {number: [head for head in every if head not in remaining]
+             for number, remaining in kept_heads.items()}
+    sizes = [len(remaining) for _, remaining in sorted(kept_units.items())]
+    quantisation = config.quantisation
+    if renumbers:
+        heads = {new: heads[old] for new, old in enumerate(kept_layers)}
+        sizes = [sizes[old] for old in kept_layers]
+        quantisation = quantisation and quantisation.of_layers(kept_layers)
+    return dataclasses.replace(
+        config, quantisation=quantisation,
+        num_hidden_layers=len(kept_layers) if renumbers else config.num_hidden_layers,
+        pruned_heads=tuple((number, tuple(gone)) for number, gone in heads.items()),
+        intermediate_sizes=tuple(sizes))
+
+
+def _slice(name, values, config, kept_heads, kept_units):
+    match = _LAYER.match(name)
+    if not match or is_range(name):
+        return values
+    number, part = int(match[1]), match[2]
+    axis = 0 if re.match(r"(attention/)?output/dense/kernel", part) else -1
+    if part.startswith(("attention/self/", "attention/output/dense/kernel")):
+        present, size = config.kept_heads(number), config.head_size
+        columns = [present.index(head) * size + i for head in kept_heads[number]
+                   for i in range(size)]
+    elif part.startswith(("intermediate/dense/", "output/dense/kernel")):
+        columns = kept_units[number]
+    else:
+        return values
+    return np.take(values, np.array(columns, int), axis)
+
+
+def dead_heads(encoder) -> list[tuple[int, int]]:
+    """Returns the (number of the attention, head) whose values, and so outputs, are 0."""
+    dead, size = [], encoder.config.head_size
+    for layer, (number, _) in zip(encoder.layers_, encoder.config.layer_weights):
+        value = layer.attention.value
+        for place, head in enumerate(encoder.config.kept_heads(number)):
+            columns = np.s_[..., place * size:(place + 1) * size]
+            if not value.kernel.numpy()[columns].any() and not value.bias.numpy()[columns].any():
+                dead.append((number, head))
+    return list(dict.fromkeys(dead))
