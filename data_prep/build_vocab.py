@@ -36,20 +36,12 @@ from bert_tf.errors import InputError, warn
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.models.recurrent.tokenizer import split_sequence
-from bert_tf.tokenization import (
-    Tokenizer,
-    byte_bpe,
-    open_tokenizer,
-    split_chunks,
-    split_words,
-    wordpiece,
-)
+from bert_tf.tokenization import Tokenizer, byte_bpe, open_tokenizer, wordpiece
 from bert_tf.tokenization.blocks import slices
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.library_settings import new_settings_file
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
 tokenizers = lazy_loader.load("tokenizers")
 
@@ -134,19 +126,21 @@ class BuildVocabFlags:
                              f"{self.vocab_size}; give less.")
 
 
-def _prepare(line, job):
-    style, line = _PIECES[job.sentencepiece_style].style, line.replace("\0", "")
-    return prepare(line, job.do_lower_case, style.quotes) if style.prepares else line
-
-
 def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Counter:
     parts: collections.Counter = collections.Counter()
-    cut = {"wordpiece": split_chunks,
+    style = _PIECES[job.sentencepiece_style].style
+
+    def pieces_of(line):
+        line = line.replace("\0", "")
+        if style.prepares:
+            line = prepare(line, job.do_lower_case, style.quotes)
+        return line.split()
+
+    cut = {"wordpiece": wordpiece.split_chunks,
            "byte_bpe": lambda line: [word.group() for word in byte_bpe.find_words(line)],
            "gpt_bpe": gpt_bpe.split_words, "elmo_words": str.split,
            "sequence_words": lambda line: split_sequence(line, job.do_lower_case),
-           "sentencepiece": lambda line: _prepare(line, job).split(),
-           }[job.tokenizer]
+           "sentencepiece": pieces_of}[job.tokenizer]
     boundary = wordpiece.BOUNDARY if job.tokenizer == "wordpiece" else byte_bpe.BOUNDARY
     for piece in corpus.read_pieces(paths, _PIECE_BYTES):
         for line in corpus.decode(piece, paths):
@@ -156,7 +150,7 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
     if job.tokenizer == "wordpiece":
         words = collections.Counter()
         for chunk, count in parts.items():
-            for word in split_words(chunk, job.do_lower_case, job.strip_accents):
+            for word in wordpiece.split_words(chunk, job.do_lower_case, job.strip_accents):
                 words[word] += count
     if not any(map(str.strip, words)):
         raise InputError(f"there is no word in {', '.join(map(str, paths))}; give files with text.")
@@ -165,8 +159,7 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
 
 def alphabet(words: Mapping[str, int], limit: int) -> tuple[list[str], list[str]]:
     """The `limit` most frequent characters of `words`, and those that continue a word."""
-    counts: collections.Counter = collections.Counter()
-    inside: set[str] = set()
+    counts, inside = collections.Counter[str](), set[str]()
     for word, count in words.items():
         inside.update(word[1:])
         for char in word:
@@ -191,7 +184,7 @@ def train_wordpiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str,
     model = tokenizers.models.WordPiece(unk_token=UNKNOWN)
     trained = _train(model, tokenizers.trainers.WordPieceTrainer, first, job, {
         word: count for word, count in words.items()
-        if len(word) <= MAX_WORD_CHARS and known.issuperset(word)})
+        if len(word) <= wordpiece.MAX_WORD_CHARS and known.issuperset(word)})
     ids = trained.get_vocab()
     return {"": "".join(f"{token}\n" for token in sorted(ids, key=ids.get))}
 
@@ -205,7 +198,6 @@ def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, 
 
 
 def train_gpt_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """Returns the contents of vocab.json and merges.txt for `words`, without special tokens."""
     known, _ = alphabet(words, job.limit_alphabet)
     first = ["<unk>", *known, *(char + gpt_bpe.END for char in known)]
     room = dataclasses.replace(job, vocab_size=job.vocab_size - len(gpt_bpe.ROLES))
@@ -241,8 +233,6 @@ def _train(model, trainer, first, job, words):
 
 
 def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, bytes]:
-    """Returns the content of spiece.model for `words`, a unigram model with the special pieces of
-    --sentencepiece_style."""
     pieces, file = _PIECES[job.sentencepiece_style], io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -288,15 +278,6 @@ def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
             f"{vocabulary.special['unk']}.")
 
 
-def _warn_of_lost_marks(paths, tokenizer):
-    coverage = Coverage()
-    piece = next(iter(corpus.read_pieces(paths, _PIECE_BYTES)))
-    lines = [line[:_PIECE_BYTES] for line in corpus.decode(piece, paths)]
-    coverage.watch(tokenizer).encode_lines(lines)
-    if coverage.loses_marks:
-        warn(f"{coverage.lost_letters}: {_KEEPING_MARKS[tokenizer.name]}.")
-
-
 def main(job: BuildVocabFlags) -> None:
     job.check()
     files.check_file(job.output_file, "output_file")
@@ -324,7 +305,11 @@ def main(job: BuildVocabFlags) -> None:
     if tokenizer.vocabulary.size < job.vocab_size:
         print(f"The text gave fewer tokens than --vocab_size={job.vocab_size}.")
     if job.tokenizer in _KEEPING_MARKS and job.strip_accents is None:
-        _warn_of_lost_marks(paths, tokenizer)
+        piece, coverage = next(iter(corpus.read_pieces(paths, _PIECE_BYTES))), Coverage()
+        coverage.watch(tokenizer).encode_lines([
+            line[:_PIECE_BYTES] for line in corpus.decode(piece, paths)])
+        if coverage.loses_marks:
+            warn(f"{coverage.lost_letters}: {_KEEPING_MARKS[tokenizer.name]}.")
 
 
 def run() -> None:

@@ -1,8 +1,5 @@
-"""Reading of each container of a corpus: pieces, which hold whole documents.
-
-The process that cuts does little else: a piece goes as bytes, or as the place where it is, to the
-process that reads its documents. Pieces do not depend on the number of processes.
-"""
+"""Reading of each container of a corpus: pieces, which hold whole documents and do not depend on
+the number of processes; whoever has a piece reads its documents."""
 
 import codecs
 import contextlib
@@ -100,7 +97,7 @@ def _plain_pieces(source, column):
 
 
 def _has_gaps(source):
-    """Whether two successive blank lines are between lines of a text."""
+    """Returns whether two successive blank lines are between lines of a text."""
     blank, begun = 0, False
     with open_unpacked(source) as file:
         for line in file:
@@ -182,8 +179,7 @@ def _dump_pieces(source, column):
                          "such dumps may have the extension .xml.")
     namespaces, last = wikipedia.read_namespaces(head), b""
     language = wikipedia.read_language(head)
-    if language not in LANGUAGES:
-        language = ""
+    language = language if language in LANGUAGES else ""
     for piece in _cut(source, _PAGE_END):
         last = piece.content
         yield piece._replace(content=(last, namespaces), language=language)

@@ -41,8 +41,7 @@ class Maker:
     def __call__(self, index: int, piece: Piece) -> dict[str, Any]:
         texts = container_of(piece.source).documents(piece, self.column)
         documents = (self._sentences(text, piece.language) for text in texts)
-        documents = ["".join(f"{line}\n" for line in lines) + "\n"
-                     for lines in documents if lines]
+        documents = ["".join(f"{line}\n" for line in lines) + "\n" for lines in documents if lines]
         content = "".join(documents).encode("utf-8", "replace")
         with files.write_aside(self.path(index), "wb") as file:
             file.write(content)
@@ -52,11 +51,13 @@ class Maker:
     def _sentences(self, text, own_language):
         lines = [line.strip() for line in text.split("\n")]
         paragraphs = lines if self.lines_are_paragraphs else re.split(r"\n\n+", "\n".join(lines))
-        language = self.language
-        if language == AUTO:
-            language = own_language or sentences.ENGLISH
-        return [sentence for paragraph in paragraphs
-                for sentence in sentences.sentences(_join_blanks(paragraph), language)]
+        language = self.language if self.language != AUTO else own_language or sentences.ENGLISH
+        # One blank for each run of white space; long texts in parts.
+        blanks_joined = (" ".join(filter(None, (
+            " ".join(part.split()) for part in slices(paragraph, _WHITE_SPACE))))
+            for paragraph in paragraphs)
+        return [sentence for paragraph in blanks_joined
+                for sentence in sentences.sentences(paragraph, language)]
 
     def is_intact(self, result: dict[str, Any]) -> bool:
         try:
@@ -67,12 +68,6 @@ class Maker:
                 return checksum(file.read()) == result["crc32c"]
         except (KeyError, TypeError):
             return False
-
-
-def _join_blanks(text):
-    """Returns the text with one blank for each run of white space; long texts in parts."""
-    parts = (" ".join(part.split()) for part in slices(text, _WHITE_SPACE))
-    return " ".join(filter(None, parts))
 
 
 class Corpus:

@@ -60,21 +60,16 @@ def _check_vocabulary(job, recipe, tokenizer):
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for "
                          f"{', '.join(missing)}; give a vocabulary of BERT or a relative.")
-    try:
-        base.check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
-    except InputError as error:
-        print(f"warning: {error}", flush=True)
+    _warn_of_case(job, tokenizer)
     if recipe.denoising:
         base.check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
 
 
-def _check_output(job):
-    outputs = list(map(files.real_path, job.output_file))
-    if len(set(outputs)) < len(outputs):
-        raise InputError("--output_file names a file twice; name each file once.")
-    for name, path in zip(job.output_file, outputs):
-        files.check_file(name, "output_file")
-        files.make_folder(os.path.dirname(path), "output_file")
+def _warn_of_case(job, tokenizer):
+    try:
+        base.check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
+    except InputError as error:
+        print(f"warning: {error}", flush=True)
 
 
 def _open_tokenizer(job, recipe):
@@ -134,7 +129,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     recipe, target_length = job.resolve(part(masking.Masking)), 0
     if denoising := part(DenoisingFlags):
         recipe, target_length = denoising.resolve(recipe, job)
-    stream, pairing = part(RowFlags), PAIRINGS[recipe.segments.pairing]
+    pairing = PAIRINGS[recipe.segments.pairing]
     kinds_of_jobs = {StreamJob: pairing.in_streams, RowJob: pairing.in_rows,
                      LabelledJob: pairing.is_labelled, TargetJob: recipe.denoising, TextJob: True}
     record_job: type[Any] = next(kind for kind, is_right in kinds_of_jobs.items() if is_right)
@@ -145,7 +140,11 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     _check_vocabulary(job, recipe, tokenizer)
     job.input_file = files.find_files(job.input_file, "input_file", job.output_file)
     recipe = record_job.prepare(job, recipe)
-    _check_output(job)
+    if len(set(map(files.real_path, job.output_file))) < len(job.output_file):
+        raise InputError("--output_file names a file twice; name each file once.")
+    for name in job.output_file:
+        files.check_file(name, "output_file")
+        files.make_folder(os.path.dirname(files.real_path(name)), "output_file")
     path = manifest.manifest_path(job.output_file[0])
     folder = os.path.dirname(files.absolute(path))
 
@@ -154,7 +153,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
         _warn_of_prose(job.input_file[0])
     settled = dataclasses.replace(job, do_lower_case=tokenizer.do_lower_case,
                                   strip_accents=tokenizer.settings.get("strip_accents", True))
-    made = record_job(settled, recipe, tokenizer, folder, stream, target_length)
+    made = record_job(settled, recipe, tokenizer, folder, part(RowFlags), target_length)
     keep = functools.partial(flags.keep, job, folder,
                              os.path.basename(path).removesuffix("manifest.json"), RunnerFlags)
     if not files.exists(path):
@@ -171,10 +170,8 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     if not (was_there and files.exists(manifest.tokenizer_folder(path))):
         keep_tokenizer(tokenizer, path)
     print(made.report(record))
-    if was_there:
-        print(f"{path} and its shards are there already, made from this text with these flags")
-        return
-    print(f"wrote {counted(record['counts']['instances'], 'record')} to "
+    print(f"{path} and its shards are there already, made from this text with these flags"
+          if was_there else f"wrote {counted(record['counts']['instances'], 'record')} to "
           f"{counted(len(record['shards']), 'file')}, manifest {path}")
 
 

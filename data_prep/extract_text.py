@@ -18,6 +18,7 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib.util
+import itertools
 import math
 import os
 import re
@@ -117,11 +118,8 @@ def _draw(purpose, name):
 
 
 def docstrings(source, name):
-    """Lists the docstrings of a module in the order of its lines.
-
-    Raises:
-        ValueError, SyntaxError, RecursionError: the source can't be parsed.
-    """
+    """Lists the docstrings of a module in the order of its lines; ValueError, SyntaxError or
+    RecursionError if the source can't be parsed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")     # of invalid escapes
         tree = ast.parse(source)
@@ -146,27 +144,20 @@ def documentation(sources, note):
             continue
         for part in [[text] for text in texts] if name == _TOPICS else [texts]:
             new = []
-            for sentence in _sentences_of(part):
-                key = re.sub(r"[^a-z]", "", sentence.lower())
-                if key not in seen:
-                    seen.add(key)
-                    new.append(sentence)
+            for paragraph in itertools.chain.from_iterable(map(prose.paragraphs, part)):
+                for sentence in filter(prose.is_english, sentences.sentences(paragraph)):
+                    key = re.sub(r"[^a-z]", "", sentence.lower())
+                    if key not in seen:
+                        seen.add(key)
+                        new.append(sentence)
             if len(new) >= _SHORTEST:
                 yield f"{name} {new[0]}", new
 
 
-def _sentences_of(texts):
-    return (sentence for text in texts for paragraph in prose.paragraphs(text)
-            for sentence in sentences.sentences(paragraph) if prose.is_english(sentence))
-
-
 def hold_out(sizes, share):
-    """Returns the names of documents to hold out: those that a fixed draw takes until `share` of
-    the sentences is reached, or the shortest one if all are longer than that.
-
-    Args:
-        sizes: {name: number of sentences}.
-    """
+    """Returns the names of documents to hold out, given their numbers of sentences: those that a
+    fixed draw takes until `share` of the sentences is reached, or the shortest one if all are
+    longer."""
     left, names = share * sum(sizes.values()), set()
     for name in sorted(sizes, key=lambda name: _draw("eval", name)):
         if sizes[name] <= left:
@@ -191,8 +182,7 @@ def _choose_held_out(job, text):
         count = min(max(round(job.eval_share * len(names)), 1), len(names) - 1)
         print(f"note: the text is one document; it is cut into {len(names)} documents of up to "
               f"{PART} sentences, and the last {'is' if count == 1 else f'{count} are'} held out. "
-              "Blank lines divide documents.",
-              flush=True)
+              "Blank lines divide documents.", flush=True)
         return set(names[len(names) - count:]).__contains__
     if text.is_plain:
         return hold_out({name: len(lines) for name, lines in text.documents()},
@@ -209,7 +199,9 @@ def _choose_held_out(job, text):
 def main(job):
     job.check()
     unread, text = [], None
-    sources = _find_sources(job.input_file, list(filter(None, (job.output_file, job.eval_file))))
+    written = list(filter(None, (job.output_file, job.eval_file)))
+    sources = [source for name in job.input_file for source in (    # data sets are as they are
+        [name] if is_library_name(name) else files.find_files([name], "input_file", written))]
     with contextlib.ExitStack() as stack:
         outputs = {flag: _Output(getattr(job, flag), flag, stack)
                    for flag in ("output_file", "eval_file") if getattr(job, flag)}
@@ -252,12 +244,6 @@ def _why_empty(job, flags_of_files, count):
     return ("--eval_share: all documents were drawn for --eval_file, equal ones together, and none "
             "is left for --output_file; give more text or a smaller share, or leave out "
             "--eval_file.")
-
-
-def _find_sources(names, outputs):
-    """Lists the files that patterns name, and data sets of libraries as they are."""
-    return [source for name in names for source in (
-        [name] if is_library_name(name) else files.find_files([name], "input_file", outputs))]
 
 
 class _Output:

@@ -59,8 +59,7 @@ class PretrainingDataFlags:
     vocab_file: str = option(
         REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token per line, or a folder.")
     do_lower_case: bool | None = option(None, _CASE)
-    do_whole_word_mask: bool | None = _of_masks(
-        None, "Mask all sub-words of a word, or none.")
+    do_whole_word_mask: bool | None = _of_masks(None, "Mask all sub-words of a word, or none.")
     max_seq_length: int = option(
         128, "Maximum tokens of a sequence, [CLS] and [SEP] included.", least=5, most=1 << 14)
     max_predictions_per_seq: int = _for(lambda recipe: recipe.chooses_tokens)(
@@ -70,8 +69,7 @@ class PretrainingDataFlags:
     dupe_factor: int = option(
         10, "Number of passes over the text, each with different pairs and masks. A text "
         "in one stream is read once.", least=1, most=1 << 20)
-    masked_lm_prob: float = _of_masks(
-        0.15, "Share of the tokens to predict.", above=0, most=1)
+    masked_lm_prob: float = _of_masks(0.15, "Share of the tokens to predict.", above=0, most=1)
     short_seq_prob: float = _with(lambda pairing: pairing.shortens)(
         0.1, "Share of the sequences that get a random length below the maximum.", least=0,
         most=1)
@@ -94,8 +92,7 @@ class PretrainingDataFlags:
         None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1)
     swapped_share: float | None = _for(lambda recipe: recipe.segments.negatives == "three_way")(
         None, "Share of the remaining pairs in which A and B are swapped.", least=0, most=1)
-    blanks_separate_docs: bool = _of_lines(
-        True, "A blank line ends a document.")
+    blanks_separate_docs: bool = _of_lines(True, "A blank line ends a document.")
     strip_accents: bool | None = option(None, _ACCENTS)
     masking: str | None = _for(lambda recipe: _masks(recipe) and not recipe.tasks)(
         None, "static: the records hold masks, different in each of --dupe_factor passes. "
@@ -243,15 +240,6 @@ def _check_units(recipe, job):
                          "both, or neither.")
 
 
-def _of_negatives(segments):
-    """The flags on the pairs that are not in order."""
-    if segments.negatives == "three_way":
-        return {name: getattr(segments, name) for name in SHARE_FLAGS}
-    if PAIRINGS[segments.pairing].num_labels:
-        return {"random_next_sentence": segments.negatives == "random"}
-    return {}
-
-
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of flags, of the recipe's and of some others, see `flags.CommandLine`."""
     recipe = recipes.find(given.get("recipe", "bert"))
@@ -266,8 +254,11 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         "mask_shares": list(map(str, recipe.corruption.shares)),
-        "do_whole_word_mask": recipe.corruption.units == "words",
-        **_of_negatives(recipe.segments)}
+        "do_whole_word_mask": recipe.corruption.units == "words"}
+    if recipe.segments.negatives == "three_way":
+        defaults |= {name: getattr(recipe.segments, name) for name in SHARE_FLAGS}
+    elif PAIRINGS[recipe.segments.pairing].num_labels:
+        defaults["random_next_sentence"] = recipe.segments.negatives == "random"
     if most:
         defaults["max_predictions_per_seq"] = most
     if recipe.token_labels:     # sequences are not drawn, nor masked: copies would be equal

@@ -41,10 +41,8 @@ class StreamFlags(RowFlags):
         5, "Maximum length of a run of predicted tokens; 1 predicts single tokens.", least=1)
     whole_grams: bool = option(
         False, "Runs consist of whole words. The original and its released models count sub-words.")
-    use_eod: bool = option(
-        True, "A blank line becomes the token <eod>; if false, it is left out.")
-    from_raw_text: bool = option(
-        True, "The input is text; if false, ids separated by blanks.")
+    use_eod: bool = option(True, "A blank line becomes the token <eod>; if false, it is left out.")
+    from_raw_text: bool = option(True, "The input is text; if false, ids separated by blanks.")
     num_task: int = option(
         1, "Number of parts into which the input files are divided, each with its own records. "
         "--task=i makes the records of part i alone.", least=1)

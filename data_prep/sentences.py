@@ -1,9 +1,5 @@
-"""Sentences out of a paragraph, by rules: where a stop ends one, and where it does not.
-
-What depends on a script holds for every text: initials in any alphabet, quotations, brackets,
-Japanese and Chinese marks. What depends on a language is a row of `LANGUAGES`. No character but
-blanks between sentences is changed.
-"""
+"""Sentences out of a paragraph, by rules: where a stop ends one, and where it does not. What
+depends on a script holds for every text; what depends on a language is a row of `LANGUAGES`."""
 
 import dataclasses
 import functools

@@ -35,30 +35,6 @@ def _checksum(path, version):
         return tfrecord.checksum(file)
 
 
-def _report(record):
-    counts, options = record["counts"], record["options"]
-    passes = len(record["shards"])
-    coverage = Coverage(record["coverage"])
-    used = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
-        1 + options["bi_data"])
-    lines = [
-        f"{counted(counts['documents'], 'document')}, {counted(counts['lines'], 'sentence')}, "
-        f"{counts['tokens']:,} tokens, {coverage.shares}, in {counted(passes, 'stream')}",
-        f"{counted(counts['instances'], 'record')} of {options['max_seq_length']} tokens in "
-        f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
-        f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "
-        f"{counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]
-    lines += [f"warning: {text}" for text in coverage.warnings(("vocab_file", "do_lower_case"))]
-    if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
-        lines.append("warning: many lines are repeated: the model will learn them by heart; "
-                     "remove them first.")
-    if used < 0.7 * counts["tokens"]:
-        lines.append(f"warning: {1 - used / counts['tokens']:.0%} of the tokens are left out, at "
-                     "the ends of rows that are short: give more text, or fewer rows "
-                     "(--bsz_per_host).")
-    return "\n".join(lines)
-
-
 # A task, a pass, and the files of the task.
 StreamPiece = tuple[int, int, list[str]]
 
@@ -71,7 +47,30 @@ class StreamJob(RecordJob):
     """
 
     in_order = "a stream"
-    report = staticmethod(_report)
+
+    @staticmethod
+    def report(record: dict[str, Any]) -> str:
+        counts, options = record["counts"], record["options"]
+        passes = len(record["shards"])
+        coverage = Coverage(record["coverage"])
+        used = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
+            1 + options["bi_data"])
+        lines = [
+            f"{counted(counts['documents'], 'document')}, {counted(counts['lines'], 'sentence')}, "
+            f"{counts['tokens']:,} tokens, {coverage.shares}, in {counted(passes, 'stream')}",
+            f"{counted(counts['instances'], 'record')} of {options['max_seq_length']} tokens in "
+            f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
+            f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the "
+            f"first; {counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]
+        lines += [f"warning: {text}" for text in coverage.warnings(("vocab_file", "do_lower_case"))]
+        if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
+            lines.append("warning: many lines are repeated: the model will learn them by heart; "
+                         "remove them first.")
+        if used < 0.7 * counts["tokens"]:
+            lines.append(f"warning: {1 - used / counts['tokens']:.0%} of the tokens are left out, "
+                         "at the ends of rows that are short: give more text, or fewer rows "
+                         "(--bsz_per_host).")
+        return "\n".join(lines)
 
     def own_options(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self.stream), "task": self.job.task,

@@ -167,12 +167,13 @@ class TextJob(RecordJob):
             text = TaggedText(lines, self.tokenizer, self.job.tag_column if tags else None, paths)
             lines = text.lines
         coverage = Coverage()
-        label = None
+        label = marker = None
         if self.recipe.token_labels == "capitalization":
             label = functools.partial(capitals, tokenizer=self.tokenizer)
-        lines, documents = self._documents(
-            lines, coverage.watch(self.tokenizer), make_marker(text, self.phrases, label),
-            ", ".join(paths))
+        if text or self.phrases or label:
+            marker = make_marker(text, self.phrases, label)
+        lines, documents = self._documents(lines, coverage.watch(self.tokenizer), marker,
+                                           ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
         counts, sample = statistics.count_text(
             lines, documents, vocabulary, self.recipe.segments.pairing == "doc_blocks",

@@ -63,7 +63,10 @@ def _shards(patterns):
                 plain.remove(shard)
     known = {path: (record, entry) for record, entries, _ in manifest.find_manifests(plain)
              for path, entry in entries.items()}
-    others = _others(plain, known, patterns)
+    # Files of the folders among the patterns that no manifest names, nor their names show.
+    folders = tuple(pattern.rstrip("/") + "/" for pattern in patterns if is_folder(pattern))
+    others = [path for path in plain if path not in {*known, *patterns}
+              and path.startswith(folders) and not _RECORDS.search(os.path.basename(path))]
     if others:
         print(f"left out: {counted(len(others), 'file')} that no manifest names and that hold no "
               f"records by their names, such as {others[0]}")
@@ -72,20 +75,10 @@ def _shards(patterns):
             yield path, *known.get(path, (None, None))
 
 
-def _others(paths, known, patterns):
-    """The files of the folders among `patterns` that are not `known` and not named as records."""
-    folders = tuple(pattern.rstrip("/") + "/" for pattern in patterns if is_folder(pattern))
-    return [path for path in paths if path not in {*known, *patterns}
-            and path.startswith(folders) and not _RECORDS.search(os.path.basename(path))]
-
-
 def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: int = 0
                 ) -> Iterator[str]:
-    """Yields a sentence for each problem of a shard.
-
-    Args:
-        vocab_size: the bound of ids; 0: the manifest's, if any.
-    """
+    """Yields a sentence for each problem of a shard; ids are below `vocab_size`, or if it is 0 the
+    manifest's, if any."""
     if not exists(path):
         yield f"{path}: the manifest names it, but it is not there."
         return
@@ -93,7 +86,8 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
     try:
         form = _read_format(path, record, vocab_size)
         order = verify_rows.Order(record) if record and _in_rows(form) else None
-        for batch in _batches(path):
+        records = tfrecord.read_records(path)
+        while batch := list(itertools.islice(records, _BATCH)):
             for row, problem in _check_messages(batch, form, record, order):
                 yield f"{path}: record {count + row}: {problem}"
             count += len(batch)
@@ -111,21 +105,16 @@ def _in_rows(form):
     return bool({"is_masked", "next_token_ids"} & set(form.names))
 
 
-def _batches(path):
-    records = tfrecord.read_records(path)
-    while batch := list(itertools.islice(records, _BATCH)):
-        yield batch
-
-
 def _read_format(path, record, vocab_size):
     if not record:
         return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
-    recipe, task, described = record.get("recipe"), record.get("task"), record_features(record)
-    # Manifests without a recipe are of the kind of record that has two such labels.
-    num_labels = pairing.num_labels(recipes.of_manifest(record).segments) if recipe else 2
-    return RecordFormat(*described,
-                        vocab_size or record["vocabulary"]["size"],
-                        kind_on_disk(task).label_limit(task) if task else num_labels)
+    num_labels, task = 2, record.get("task")        # two without a recipe, by the kind of record
+    if task:
+        num_labels = kind_on_disk(task).label_limit(task)
+    elif record.get("recipe"):
+        num_labels = pairing.num_labels(recipes.of_manifest(record).segments)
+    return RecordFormat(*record_features(record), vocab_size or record["vocabulary"]["size"],
+                        num_labels)
 
 
 def _check_messages(messages, form, record, order=None):
@@ -151,11 +140,8 @@ def _check_messages(messages, form, record, order=None):
 
 def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[str, Any]
                   ) -> dict[str, np.ndarray]:
-    """Finds the records with values that no job writes.
-
-    `f` holds the values of each feature, [B, length]. Returns {a sentence that names the problem:
-    bool [B], whether a record has it}.
-    """
+    """Returns {a sentence that names a problem: bool [B], whether a record has it} of values that
+    no job writes. `f` holds the values of each feature, [B, length]."""
     if "decoder_target_tokens" in f:
         return _pair_problems(f, form)
     if _in_rows(form):

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def outside(values: np.ndarray, end: int) -> np.ndarray:
-    """Returns which rows of values [B, length] have one below 0, or not below `end`: bool [B]."""
+    """Returns which rows of values [B, length] have one that is not in [0, end): bool [B]."""
     return ((values < 0) | (values >= end)).any(1)
 
 

@@ -1,8 +1,7 @@
-"""The articles of a Wikipedia dump as plain text: passages without lists, tables, headings and
-references, as arXiv:1810.04805, section 3.1, takes them.
+"""The articles of a Wikipedia dump (MediaWiki's export XML) as plain text: passages without lists,
+tables, headings and references, as arXiv:1810.04805, section 3.1, takes them.
 
-mwparserfromhell reads the markup and finds links and templates; this module decides which of their
-parts are text. The form of dumps is MediaWiki's export XML (mediawiki.org/wiki/Help:Export).
+mwparserfromhell reads the markup; this module decides which of its parts are text.
 """
 
 import contextlib
@@ -85,13 +84,8 @@ def read_language(head: bytes) -> str:
 
 
 def articles(pages: bytes, namespaces: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
-    """Yields (title, markup) of each article in a part of a dump that holds whole pages.
-
-    Redirects and pages that are not articles are left out.
-
-    Raises:
-        xml.etree.ElementTree.ParseError: this is not whole XML.
-    """
+    """Yields (title, markup) of each article, no redirect and no other page, in a part of a dump
+    that holds whole pages; ParseError of ElementTree if that is not whole XML."""
     first = pages.find(PAGE)
     if first < 0:
         return
@@ -111,10 +105,10 @@ def plain_text(markup: str, hidden: Collection[str] = frozenset(_HIDDEN),
                language: str = "") -> str:
     """Returns the passages of an article, with blank lines between them.
 
-    The text of links is kept, and headings, lists, tables, templates, pictures, references and
-    formulas are left out, as is a passage with markup that does not end. Templates that stand for
-    a character, or show their arguments, are replaced; of text in several variants of Chinese, the
-    one in simplified characters is taken.
+    The text of links is kept. Headings, lists, tables, templates, pictures, references and formulas
+    are left out, as is a passage with markup that does not end. Templates that stand for a
+    character, or show their arguments, are replaced; of several variants of Chinese the simplified
+    one is taken.
 
     Args:
         hidden: names, in lower case, of namespaces whose links show no text.

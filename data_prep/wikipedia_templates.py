@@ -55,11 +55,7 @@ _SEPARATORS = {**dict.fromkeys(("de", "es", "it", "nl", "pt"), "."),
 
 def shown(template, language):
     """Returns what a template shows, as a list of texts and of mwparserfromhell's `Wikicode`; None
-    if that is not known.
-
-    Args:
-        language: the dump's language, for the numbers of formatnum; "" is English.
-    """
+    if that is not known. `language`, the dump's, is for the numbers of formatnum; "" is English."""
     name = " ".join(str(template.name).replace("_", " ").split())
     function, colon, text = name.partition(":")
     function = function.strip().lower()
@@ -135,11 +131,6 @@ def _fraction(texts, named):
     return " ".join([*texts[:-2], "/".join(texts[-2:])])
 
 
-def _joined(texts, named):
-    """{{chem|H|2|O}}: H2O."""
-    return "".join(texts)
-
-
 _COMPUTED = {"convert": _convert, "cvt": _convert, "as of": _as_of, "asof": _as_of, "val": _value,
-             "frac": _fraction, "fraction": _fraction, "sfrac": _fraction, "chem": _joined,
-             "gaps": _joined}
+             "frac": _fraction, "fraction": _fraction, "sfrac": _fraction,
+             **dict.fromkeys(("chem", "gaps"), lambda texts, named: "".join(texts))}    # H2O

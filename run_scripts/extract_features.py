@@ -6,7 +6,7 @@ Each line of --input_file is a text, or two with " ||| " between them:
         --output_file=vectors.npz --layers=-1 --pooling=mean
 
 The extension of --output_file chooses the format: .jsonl, which the original writes, .npz,
-.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/text/vectors.py describes them. The vectors
+.safetensors, .tfrecord or .tfrecord.gz; docs/using_a_model.md describes them. The vectors
 are in the order of the lines. The input may be of any size; memory does not grow with it.
 """
 

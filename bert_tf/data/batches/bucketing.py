@@ -1,7 +1,5 @@
-"""Batches of examples of similar length, and the padded length of each batch.
-
-Padding every example to the longest possible one wastes most of the work where texts are short.
-"""
+"""Batches of examples of similar length, whose padding wastes little of the work, and their padded
+lengths."""
 
 import numpy as np
 
@@ -57,14 +55,12 @@ def sorted_batches(lengths, batch_size, num_heads=0):
 
 
 def epoch_batches(lengths, batch_size, seed, epoch):
-    """Returns the batches of an epoch of training, int [steps, B]; the arguments decide them.
+    """Returns the batches of an epoch of training, int [steps, B], of examples of lengths int [N];
+    the arguments decide them.
 
     Every example comes once, except for a rest of less than a batch, which differs between epochs.
     Fewer examples than B come again until one batch is full. Examples are shuffled, sorted by
     length within pools of batches, and the batches are shuffled again.
-
-    Args:
-        lengths: int [N], tokens of each example.
     """
     lengths = np.asarray(lengths)
     rng = np.random.Generator(np.random.PCG64([seed, epoch]))
@@ -79,11 +75,8 @@ def epoch_batches(lengths, batch_size, seed, epoch):
 
 
 def training_batches(lengths, batch_size, seed, taken):
-    """Yields the batches of one epoch after the other, int [B], without end; see `epoch_batches`.
-
-    Args:
-        taken: examples that were taken before.
-    """
+    """Yields the batches of one epoch after the other, int [B], without end, after the `taken`
+    examples that were taken before; see `epoch_batches`."""
     epoch, step = divmod(taken // batch_size, steps_of_epoch(len(lengths), batch_size))
     while True:
         yield from epoch_batches(lengths, batch_size, seed, epoch)[step:]

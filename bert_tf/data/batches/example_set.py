@@ -1,8 +1,5 @@
-"""Fine-tuning records in memory, without their padding, and batches of them.
-
-(seed, epoch, step) decides which examples come at a step, as it does for the larger sets of
-pre-training records (pipeline.py). The state of the input is one integer.
-"""
+"""Fine-tuning records in memory, without their padding, and batches of them: (seed, epoch, step)
+decides which examples come at a step, as in pipeline.py."""
 
 import copy
 import os
@@ -82,12 +79,8 @@ class ExampleSet:
 
     def batch(self, rows, length):
         """Returns the features of some examples: [B, L], or [B, C, L] where there are choices, and
-        others [B, 1] or [B, labels]; int32 or float32.
-
-        Args:
-            rows: int [B]; ~row is example `row` again without weight, to fill a batch up.
-            length: L, at least each example's.
-        """
+        others [B, 1] or [B, labels]; int32 or float32. `rows` is int [B]; ~row is example `row`
+        again without weight, to fill a batch up. L, the `length`, is at least each example's."""
         is_real = rows >= 0
         rows = np.where(is_real, rows, ~rows)
         lengths, starts = self.lengths[rows], self._starts[rows]
@@ -117,12 +110,8 @@ class ExampleSet:
 
     def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1,
                          length=None):
-        """Returns an endless dataset of the batches of each replica of one worker; see
-        `RecordSet.training_batches`.
-
-        Args:
-            length: leave out the batches of other lengths than this L.
-        """
+        """Returns an endless dataset of the batches of each replica of one worker, see
+        `RecordSet.training_batches`; with `length`, only the batches of that length L."""
         local = replicas // workers
 
         def generate():
@@ -143,17 +132,12 @@ class ExampleSet:
         return bucketing.padded_length(self.lengths[rows], self.max_seq_length, self._padding)
 
     def prediction_batches(self, batches, replicas, length=None):
-        """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
-
-        Args:
-            batches: list of int [B] as `batch` takes them, B a multiple of `replicas`.
-            length: L, where all have the same and it is to be known beforehand.
-        """
-        def generate():
-            for rows in batches:
-                yield from self._parts(rows, replicas, 0, replicas)
-
-        return generated(generate, self.spec(len(batches[0]) // replicas, length), replicas)
+        """Returns the dataset of `batches`, lists of examples, dealt out to one worker's replicas:
+        int [B] as `batch` takes them, B a multiple of `replicas`. `length` is L, where all have the
+        same and it is to be known beforehand."""
+        return generated(lambda: (part for rows in batches
+                                  for part in self._parts(rows, replicas, 0, replicas)),
+                         self.spec(len(batches[0]) // replicas, length), replicas)
 
     def _parts(self, rows, parts, first, count):
         """Yields parts `first` and on of a batch that is divided into `parts`."""
@@ -192,8 +176,8 @@ def _find_damage(path, form):
 
 
 def _unpadded(batch, max_seq_length, along):
-    """Returns the lengths, int [B]; the features of a batch, [B, length], of which the ones `along`
-    the sequence are cut to the lengths, end to end; and whether the padding comes first."""
+    """Returns the lengths, int [B]; the features of a batch, those `along` the sequence cut to the
+    lengths, end to end; and whether the padding comes first."""
     masks = batch["input_mask"].reshape(len(batch["input_mask"]), -1, max_seq_length)
     lengths = masks.sum(-1).max(-1)
     pads_left = bucketing.pads_left(masks)

@@ -1,7 +1,5 @@
-"""Training batches whose records share rows, see row_layout.py.
-
-Shapes: B records, S sequence, R rows, P slots for predictions, M predictions.
-"""
+"""Training batches whose records share rows, see row_layout.py. Shapes: B records, S sequence, R
+rows, P slots for predictions, M predictions."""
 
 import dataclasses
 import itertools

@@ -1,8 +1,5 @@
-"""Batches from records: (seed, epoch, step) decides which records come at a step.
-
-So the state of the input is one integer, the number of records taken so far, and a resumed run sees
-the same records as a run that was never stopped. Records are skipped before they are parsed.
-"""
+"""Batches from records: (seed, epoch, step) decides which records come at a step, so a resumed run
+sees the same records, and the state of the input is the number of records taken so far."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -25,10 +22,6 @@ _EVEN = 0.9                     # of the records of the largest share, the least
 as_it_is = tf.autograph.experimental.do_not_convert
 
 
-def _no_masks(batch, seed, numbers):
-    return batch
-
-
 @dataclasses.dataclass(frozen=True)
 class RecordSet(RecordFiles):
     """Pre-training records, and the batches that are read from them.
@@ -41,7 +34,7 @@ class RecordSet(RecordFiles):
             share, one share after the other, so a worker reads only the shares of its rows.
     """
 
-    masks: Callable = _no_masks
+    masks: Callable = lambda batch, seed, numbers: batch
     shares: int = 1
 
     def in_shares(self, shares: int) -> "RecordSet":
@@ -57,7 +50,8 @@ class RecordSet(RecordFiles):
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """An endless dataset of the batches of each replica of one worker.
+        """Returns an endless dataset of the batches of each replica of one worker: dicts
+        [global_batch / replicas, length], for the worker's replicas in turn, step after step.
 
         All workers walk the same stream, or the streams of the shares that they need; each parses
         its own part of every global batch, so the batches do not depend on how many devices share
@@ -68,10 +62,6 @@ class RecordSet(RecordFiles):
             taken: records that were taken before, by all replicas together.
             global_batch: records a step over all replicas and workers.
             replicas: replicas of all workers together.
-
-        Returns:
-            tf.data.Dataset of dicts [global_batch / replicas, length]: the elements for the
-            worker's replicas in turn, step after step.
         """
         def finish(number, messages):
             return self.masks(self.format.parse(messages), seed, number)
@@ -109,10 +99,7 @@ class RecordSet(RecordFiles):
 
 def open_records(patterns: str | list[str], flag: str) -> Any:
     """Returns the `RecordSet` of a flag; where manifests name tasks, the recipe's mixture of them.
-
-    Raises:
-        InputError: see `RecordSet.open`; or only some records belong to a task.
-    """
+    InputError as by `RecordSet.open`, or if only some records belong to a task."""
     paths = manifest.record_files(patterns, flag)
     by_task: dict[str, list[str]] = {}
     manifests = manifest.find_manifests(paths)
@@ -188,27 +175,25 @@ def _epoch(records, seed, epoch):
     return messages.shuffle(buffer, mixed, reshuffle_each_iteration=False)
 
 
+def _must_copy(paths):
+    return any(is_remote(path) and not path.startswith("gs://") for path in paths)
+
+
 def _record_files(paths, of):
     """The dataset of the names that TensorFlow opens the files `paths` by. If files of `of`, all
     names, must be copied to this machine, the next file is copied while one is read."""
-    names = tf.data.Dataset.from_tensor_slices(paths)
-    if not any(map(_needs_copy, of)):
-        return names
-
     def copy(path):
         name = tf.numpy_function(lambda name: tensorflow_name(name.decode()), [path], tf.string)
         name.set_shape([])
         return name
-    return names.map(copy).prefetch(1)
 
-
-def _needs_copy(path):
-    return is_remote(path) and not path.startswith("gs://")
+    names = tf.data.Dataset.from_tensor_slices(paths)
+    return names.map(copy).prefetch(1) if _must_copy(of) else names
 
 
 def _records_of(paths, of, compression):
     """The serialised records of files, one file after the other; see `_record_files`."""
-    if not any(map(_needs_copy, of)):
+    if not _must_copy(of):
         return tf.data.TFRecordDataset(paths, compression)
     return _record_files(paths, of).flat_map(
         lambda path: tf.data.TFRecordDataset(path, compression))

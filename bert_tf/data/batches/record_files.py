@@ -55,21 +55,13 @@ class RecordFiles:
     def rows(self) -> int:
         """The size of the batches of records that are in order: each record of a batch continues
         one of the batch before. 0 where records may be shuffled."""
-        if self.manifest is None:
-            return 0
-        if not find_pairing(recipes.of_manifest(self.manifest).segments).in_rows:
-            return 0
-        return self.manifest["options"]["bsz_per_host"]
+        if self.manifest and find_pairing(recipes.of_manifest(self.manifest).segments).in_rows:
+            return self.manifest["options"]["bsz_per_host"]
+        return 0
 
     def check_batch(self, size: int, size_flag: str, flag: str) -> None:
-        """Checks that records in order come in batches of the size that they were made for.
-
-        Args:
-            size: of a batch over all devices.
-
-        Raises:
-            InputError: they do not.
-        """
+        """Raises InputError if records in order do not come in batches of the size that they were
+        made for; `size` is of a batch over all devices."""
         if self.rows and size != self.rows:
             raise InputError(
                 f"--{size_flag} is {size}, but the records of --{flag} were made for batches of "
@@ -86,17 +78,21 @@ class RecordFiles:
         """Finds records and checks all that can be checked without reading every record.
 
         Counts come from the manifest, if it exists and the file's size agrees with it, else from
-        walking the file, which finds truncated records.
-
-        Raises:
-            InputError: no file, no records, a truncated one, different formats.
+        walking the file. InputError if there is no file, no record, a truncated one, or several
+        formats.
         """
         paths = manifest.record_files(patterns, flag)
         manifests = manifest.find_manifests(paths)
         manifest.check_whole(manifests, patterns, flag)
         known = {path: record for record, entries, _ in manifests for path in entries}
         shards = {path: shard for _, entries, _ in manifests for path, shard in entries.items()}
-        counts = [_count(path, shards.get(path)) for path in paths]
+        for path in paths:
+            if path in shards and file_size(path) != shards[path]["bytes"]:
+                raise InputError(f"{path} has {file_size(path)} bytes, but its manifest says "
+                                 f"{shards[path]['bytes']}: the file is truncated or was changed; "
+                                 "make it again.")
+        counts = [shards[path]["records"] if path in shards else tfrecord.count_records(path)
+                  for path in paths]
         if not sum(counts):
             raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
                              f"{' ...' if len(paths) > 3 else ''}.")
@@ -118,17 +114,9 @@ class RecordFiles:
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
               num_labels: int = 2) -> Self:
-        """Checks that flags and the configuration agree with the records.
-
-        Args:
-            num_labels: the number that `next_sentence_labels` must be below.
-
-        Returns:
-            These records, which know `vocab_size` and `num_labels` then.
-
-        Raises:
-            InputError: they disagree.
-        """
+        """Returns these records, which know `vocab_size` and `num_labels`, the number that
+        `next_sentence_labels` must be below. Raises InputError if flags or the configuration
+        disagree with the records."""
         for name, value in (("max_seq_length", max_seq_length),
                             ("max_predictions_per_seq", max_predictions_per_seq)):
             if self.format.sizes.get(name, value) != value:
@@ -148,27 +136,14 @@ class RecordFiles:
         return {"counts": self.counts, **self.format.sizes, "checksum": self.checksum}
 
     def locate_damage(self, most: int | None = None) -> None:
-        """Reads the files, or the first `most` records of each, to find a damaged record.
-
-        Raises:
-            InputError: a record is damaged or can't be trained on; names it.
-        """
+        """Reads the files, or the first `most` records of each; raises InputError, which names the
+        record, for one that is damaged or can't be trained on."""
         for path in self.paths:
             for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
                 try:
                     self.format.check(tfrecord.parse_example(message))
                 except ValueError as error:
                     raise InputError(f"{path}: record {number} {error}") from error
-
-
-def _count(path, entry):
-    if entry:
-        if file_size(path) != entry["bytes"]:
-            raise InputError(f"{path} has {file_size(path)} bytes, but its manifest says "
-                             f"{entry['bytes']}: the file is truncated or was changed; make it "
-                             "again.")
-        return entry["records"]
-    return tfrecord.count_records(path)
 
 
 def _check_formats(flag, paths, formats):
@@ -201,14 +176,9 @@ def _check_manifests(flag, manifests):
 
 def record_features(manifest: Mapping[str, Any]
                     ) -> tuple[tuple[features.Feature, ...], dict[str, int]]:
-    """The features of the records that a manifest describes.
-
-    Returns:
-        tuple of `Feature`s, and the sizes that their `length` takes, a dict.
-
-    Raises:
-        InputError: it lacks a length, or names a feature that this version does not know.
-    """
+    """Returns the `Feature`s of the records that a manifest describes, and the sizes that their
+    `length` takes. InputError if it lacks a length, or names a feature that this version does not
+    know."""
     try:
         described, sizes = _record_features(manifest)
         if not described:

@@ -14,14 +14,8 @@ from bert_tf.models.xlnet.masks import Permutations
 
 def draw_masks(records: RecordSet, flag: str,
                max_predictions_per_seq: int | None = None) -> RecordSet:
-    """Returns records that hold whole texts, with masks drawn as their manifest describes.
-
-    Args:
-        max_predictions_per_seq: P; the manifest's if None.
-
-    Raises:
-        InputError: the records have no manifest, or P is less than masks can need.
-    """
+    """Returns records that hold whole texts, with masks drawn as their manifest describes, P as it
+    says if None. InputError if there is no manifest, or P is less than masks can need."""
     record = records.manifest
     if not record:
         raise InputError(f"the records of --{flag} hold no masks, and no manifest beside "
@@ -36,16 +30,9 @@ def draw_masks(records: RecordSet, flag: str,
 
 def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
                 max_predictions_per_seq: int | None = None) -> RecordSet:
-    """Returns records of streams, with a random order of prediction for their tokens.
-
-    Args:
-        perm_size: tokens that are permuted together; 0 for the whole of each half.
-        max_predictions_per_seq: P; the manifest's if None.
-
-    Raises:
-        InputError: the records have no manifest, another P, or can't be divided into parts of that
-            size.
-    """
+    """Returns records of streams, with a random order of prediction for their tokens: `perm_size`
+    are permuted together, 0 for the whole of each half; P is the manifest's if None. InputError if
+    there is no manifest, another P, or parts of that size are impossible."""
     record = records.manifest
     if not record:
         raise InputError(f"the records of --{flag} are in order, but no manifest beside "

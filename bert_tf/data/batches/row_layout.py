@@ -1,11 +1,10 @@
 """Lays the records of a step into fewer rows (arXiv:2107.02027; best fit, longest first).
 
-A packed batch holds its records as they are, in the same order, and three features more:
-`packed_from` and `packed_at`, where each token goes (see `bert_tf/layers/changes.py`), and
-`predictions`, which masked tokens count (see `used` in `bert_tf/bert/objective.py`).
-
-How records share rows depends on their lengths alone. The numbers of rows and of predictions are
-multiples of a 32nd of the most, so that a device that must know all shapes compiles a few.
+A packed batch holds its records as they are, and three features more: `packed_from` and
+`packed_at`, where each token goes (see `bert_tf/layers/changes.py`), and `predictions`, which
+masked tokens count (see `used` in `bert_tf/bert/objective.py`). The numbers of rows and of
+predictions are multiples of a 32nd of the most, so that a device that must know all shapes compiles
+a few.
 
 Shapes: B records, S sequence, R rows, P slots for predictions, M predictions.
 """
@@ -18,14 +17,9 @@ _SHAPES = 32
 
 
 def lay_out(lengths: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Lays records into rows: the longest first, each into the fullest row that has room.
-
-    Args:
-        lengths: int [B], from 0 to `size`.
-
-    Returns:
-        The row and the first column of each record, int [B], and the number of rows.
-    """
+    """Lays records of lengths int [B], from 0 to `size`, into rows: the longest first, each into
+    the fullest row that has room. Returns the row and the first column of each record, int [B], and
+    the number of rows."""
     rows, columns = np.zeros((2, len(lengths)), np.int64)
     room: list[tuple[int, int]] = []        # (free places, row), in order
     count = 0
@@ -69,12 +63,8 @@ def _parts_of(mask, slots, parts):
 
 
 def packed_shape(mask, slots, parts):
-    """Returns (R, M) of each part, int64 [2]: as many as the part with the most needs.
-
-    Args:
-        mask: `input_mask`, integer [B, S].
-        slots: which slots for predictions count, bool [B, P].
-    """
+    """Returns (R, M) of each part, int64 [2]: as many as the part with the most needs. `mask` is
+    `input_mask`, integer [B, S]; `slots` tell which slots for predictions count, bool [B, P]."""
     lengths, slots = _parts_of(mask, slots, parts)
     rows = max(lay_out(part, mask.shape[1])[2] for part in lengths)
     count = 0

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.data.batches.pipeline import RecordSet, as_it_is
 from bert_tf.data.records.features import without_autotune
 from bert_tf.errors import InputError
 
@@ -19,11 +19,8 @@ def beside(batch: Mapping) -> dict:
 
 
 def check_mixes(records: RecordSet, other: RecordSet, vocab_size: int, flag: str) -> None:
-    """Checks that records were made with the teacher's vocabulary and the network's.
-
-    Args:
-        vocab_size: the teacher's.
-    """
+    """Checks that records were made with the teacher's vocabulary, of `vocab_size` tokens, and the
+    network's."""
     parts = ((other.manifest or {}).get("vocabulary") or {}).get("parts", [])
     if not parts or parts[0]["size"] != vocab_size or (
             records.vocab_hash not in (None, parts[1]["sha256"])):
@@ -58,9 +55,7 @@ class TwoTexts(RecordSet):
         assert self.other is not None
         place = seed, taken, global_batch, replicas, worker, workers
 
-        @tf.autograph.experimental.do_not_convert
-        def join(batch, other):
-            return {**batch, **{_BESIDE + name: value for name, value in other.items()}}
-
         return without_autotune(tf.data.Dataset.zip(
-            super().training_batches(*place), self.other.training_batches(*place)).map(join))
+            super().training_batches(*place), self.other.training_batches(*place)).map(
+                as_it_is(lambda batch, other: {**batch, **{
+                    _BESIDE + name: value for name, value in other.items()}})))

@@ -94,7 +94,7 @@ class Instances:
         if masks_of.counts_cut or not dynamic:
             masks = masks_of.static_masks(documents, vocabulary, stream, options, most)
         slices, parts, left_out = _place(
-            documents, _blocks(drawn, masks), masks, most,
+            documents, drawn, masks, most,
             cls.change_of(recipe, vocabulary.layout, seed, options))
         order = list(range(len(slices)))
         if not pairing.in_order:
@@ -120,11 +120,8 @@ class Instances:
 
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-        """The record features of some instances.
-
-        Returns:
-            dict of the arrays of `names`, [B, S], [B, P] or [B, 1].
-        """
+        """Returns the record features of some instances: arrays of `names`, [B, S], [B, P] or [B,
+        1]."""
         def marked(marks):
             return pack_pairs(marks, *runs, max_seq_length,
                               SpecialIds(self.layout))["input_ids"] > 0
@@ -177,29 +174,21 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     return instances_of(recipe).create(documents, vocabulary, seed, recipe, options, rows)
 
 
-def _place(documents, blocks, masks, most, change):
+def _place(documents, drawn, masks, most, change):
     """Returns the slices [M, 5] of at most `most` tokens, the masks placed in them by block, and
-    how many slices are longer."""
-    slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
-    for block in blocks:
-        fitting = [cut for cut in block if cut[1] + cut[3] <= most]
-        left_out += len(block) - len(fitting)
+    how many slices are longer. The masks of a sequence are drawn before the next sequence."""
+    slices, parts, left_out, count = [np.zeros((0, 5), np.int32)], [], 0, _BLOCK
+    while count == _BLOCK:
+        count, fitting = 0, []
+        for cut in itertools.islice(drawn, _BLOCK):
+            if masks is not None:
+                masks.draw(*cut[:4])
+            count += 1
+            if cut[1] + cut[3] <= most:
+                fitting.append(cut)
+        left_out += count - len(fitting)
         slices.append(np.array(fitting, np.int32).reshape(-1, 5))
         placed = change(documents.tokens, slices[-1], masks and masks.place())
         if placed is not None:
             parts.append(placed)
     return np.concatenate(slices), parts, left_out
-
-
-def _blocks(drawn, masks):
-    """Yields the `Slices` of `drawn` in lists, at least one. The masks of a sequence are drawn
-    before the next sequence."""
-    more = True
-    while more:
-        block = []
-        for cut in itertools.islice(drawn, _BLOCK):
-            if masks is not None:
-                masks.draw(*cut[:4])
-            block.append(cut)
-        yield block
-        more = len(block) == _BLOCK

@@ -19,33 +19,18 @@ _LENGTH_BINS = 8
 _LINE_SAMPLE = 64       # one line in so many is compared across pieces
 # Shares of the tokens: that continue a unit if whole units are worth masking, and that may be cut.
 _FEW_JOINED, _MOST_CUT = 0.01, 0.05
-# Rate, and the two counts whose quotient it is.
-_RATES = (
-    ("unknown_tokens", "unknown_tokens", "tokens"),
-    ("one_sentence_documents", "one_sentence_documents", "documents"),
-    ("random_next", "random_next", "instances"),
-    ("swapped_next", "swapped_next", "instances"),
-    ("full_length", "full_length", "instances"),
-    ("predicted_positions", "predictions", "positions"),
-    ("masked", "masked", "predictions"),
-    ("kept", "kept", "predictions"),
-    ("replaced", "replaced", "predictions"),
-    ("shuffled", "shuffled", "visible"),
-)
+# Counts, and the counts that they are a share of.
+_RATES = {"unknown_tokens": "tokens", "one_sentence_documents": "documents",
+          "random_next": "instances", "swapped_next": "instances", "full_length": "instances",
+          "predictions": "positions", "masked": "predictions", "kept": "predictions",
+          "replaced": "predictions", "shuffled": "visible"}
 
 
 def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabulary,
                by_document: bool = False, units: str = "words") -> tuple[dict[str, int], list[int]]:
-    """Counts of one piece of text.
-
-    Args:
-        units: that are masked whole, see `MaskTokens`.
-        by_document: whether documents that no blank line ends are left out, and counted.
-
-    Returns:
-        counts: dict of ints, to be summed over pieces.
-        sample: hashes of a sixty-fourth of the lines, to find lines repeated in several pieces.
-    """
+    """Returns the counts of one piece of text, to be summed over pieces, and hashes of a
+    sixty-fourth of its lines, to find lines repeated in several pieces. With `by_document`,
+    documents that no blank line ends are left out, and counted; for `units` see `MaskTokens`."""
     lines = [line for line in map(str.strip, lines) if line]
     lengths = np.array([end - first for first, end in documents.ranges])
     unknown = vocabulary.is_unknown(documents.tokens)
@@ -67,10 +52,8 @@ def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabular
 
 
 def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -> dict[str, Any]:
-    """Counts of the `Instances` of one piece: dict of ints and a histogram of their lengths.
-
-    Parts that a recipe does not have (labels, masks in the records) are not counted.
-    """
+    """Returns the counts of the `Instances` of one piece, and a histogram of their lengths. Parts
+    that a recipe does not have (labels, masks in the records) are not counted."""
     lengths = layout.length(*instances.slices[:, [1, 3]].T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
     counts = {"instances": len(lengths)}
@@ -88,13 +71,11 @@ def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -
 
 def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]:
     """Counts what no record of a piece has: `cut_tokens` of its text, those of them that are in
-    `long_lines`, which are longer than a sequence, as `long_cut_tokens`.
-
-    Args:
-        room: the most tokens of text in a sequence.
-        has_ends: whether each sentence ends with a separator, which is not text.
-    """
-    documents, (begins, ends) = instances.documents, _runs(instances.slices)
+    `long_lines`, which are longer than a sequence of `room` tokens of text, as `long_cut_tokens`.
+    `has_ends`: whether each sentence ends with a separator, which is not text."""
+    documents = instances.documents
+    begins, lengths = (instances.slices[:, columns].ravel() for columns in ([0, 2], [1, 3]))
+    begins, ends = begins[lengths > 0], (begins + lengths)[lengths > 0]     # of both segments
     starts, total = np.array(documents.sentence_starts), len(documents.tokens)
     is_used = np.cumsum(np.bincount(begins, minlength=total + 1)
                         - np.bincount(ends, minlength=total + 1))[:total] > 0
@@ -111,22 +92,13 @@ def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]
             "long_cut_tokens": int(left[is_long].sum())}
 
 
-def _runs(slices):
-    """The begins and the ends of both segments of all `Slices`, where these have tokens."""
-    begins, lengths = slices[:, [0, 2]].ravel(), slices[:, [1, 3]].ravel()
-    return begins[lengths > 0], (begins + lengths)[lengths > 0]
-
-
 def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
-    """Sums the counts of all pieces and derives their shares.
+    """Sums the counts of all pieces, {"counts": dict, "line_sample": list} each, and derives their
+    shares.
 
-    Args:
-        results: list of {"counts": dict, "line_sample": list}, one a piece.
-
-    Returns:
-        (counts, rates): the share of repeated lines is exact for one piece. For more it is the
-        larger of two shares: within pieces, which finds the few lines that come again and again,
-        and in the sample, which finds documents that are in several pieces.
+    The share of repeated lines is exact for one piece. For more it is the larger of two shares:
+    within pieces, which finds the few lines that come again and again, and in the sample, which
+    finds documents that are in several pieces.
     """
     counts = collections.Counter()
     histogram = np.zeros(_LENGTH_BINS, int)
@@ -139,8 +111,8 @@ def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
     if len(results) > 1 and sample:
         repeated = max(repeated, 1 - len(set(sample)) / len(sample))
     rates = {"repeated_lines": repeated} | {
-        name: counts[part] / max(counts[whole], 1)
-        for name, part, whole in _RATES if part in counts}
+        part if part != "predictions" else "predicted_positions":
+        counts[part] / max(counts[whole], 1) for part, whole in _RATES.items() if part in counts}
     return {**counts, "length_histogram": histogram.tolist()}, rates
 
 
@@ -159,23 +131,20 @@ def _instances(record):
     return line
 
 
-def _cut(record):
-    counts = record["counts"]
-    if counts.get("cut_tokens"):
-        long = ""
-        if counts["long_lines"] and not counts.get("left_out"):
-            long = f"; {counted(counts['long_lines'], 'line')} of it are longer than a sequence"
-        yield (f"{counts['cut_tokens']:,} tokens, {counts['cut_tokens'] / counts['tokens']:.1%} of "
-               f"the text, are cut and in no record{long}")
-
-
 def report(record: dict[str, Any]) -> str:
     counts, rates, options = record["counts"], record["rates"], record["options"]
     coverage = Coverage(record["coverage"])
     lines = [
         f"{counted(counts['documents'], 'document')}, {counted(counts['sentences'], 'sentence')}, "
         f"{counts['tokens']:,} tokens, {coverage.shares}, "
-        f"{rates['repeated_lines']:.1%} repeated lines", _instances(record), *_cut(record)]
+        f"{rates['repeated_lines']:.1%} repeated lines", _instances(record)]
+    if counts.get("cut_tokens"):
+        lines.append(f"{counts['cut_tokens']:,} tokens, "
+                     f"{counts['cut_tokens'] / counts['tokens']:.1%} of the text, are cut and in "
+                     "no record")
+        if counts["long_lines"] and not counts.get("left_out"):
+            lines[-1] += (f"; {counted(counts['long_lines'], 'line')} of it are longer than a "
+                          "sequence")
     if "pairs" in counts:
         length, share = (counts[name] / counts[of] for name, of in (
             ("target_tokens", "pairs"), ("pairs", "instances")))
@@ -224,19 +193,16 @@ def _warnings_on_units(record):
     share = counts.get("joined_tokens", counts["tokens"]) / max(counts["tokens"], 1)
     if share > _FEW_JOINED:
         return
+    almost = "almost " * (share > 0)
     if units == "words":
-        yield (f"{_almost('no word', share)} of the text has two tokens, so whole-word masks are "
+        yield (f"{almost}no word of the text has two tokens, so whole-word masks are "
                "masks of single tokens. In Chinese and other text whose words are runs of "
                "characters, say which characters are a word: give --input_format=columns and a "
                "file with one word per line, or --masking_units=phrases and a --phrase_file with "
                "one word per line.")
     elif units == "phrases":
-        yield (f"{_almost('no phrase', share)} of --phrase_file is in the text, so masks are masks "
+        yield (f"{almost}no phrase of --phrase_file is in the text, so masks are masks "
                "of single tokens: give the phrases of this text, as it writes them.")
-
-
-def _almost(name, share):
-    return f"almost {name}" if share else name
 
 
 def _warnings_on_pairs(record):

@@ -68,12 +68,9 @@ class Masks:
                              for name in parts[0].extra})
 
     def hide(self, input_ids: np.ndarray, mask_id: int) -> dict[str, np.ndarray]:
-        """Puts the replacements into `input_ids` [M, S], in place.
-
-        Returns:
-            masked_lm_positions and masked_lm_ids, int [M, P], and masked_lm_weights, float32
-            [M, P], the three 0 where unused; and `extra`.
-        """
+        """Puts the replacements into `input_ids` [M, S], in place; returns masked_lm_positions and
+        masked_lm_ids, int [M, P], and masked_lm_weights, float32 [M, P], the three 0 where unused;
+        and `extra`."""
         positions, used = self.positions.astype(np.int64), self.used
         labels = np.take_along_axis(input_ids, positions, 1)
         shown = np.where(self.replacements == KEEP, labels, self.replacements)
@@ -119,16 +116,13 @@ class Masking(MaskTokens):
     @classmethod
     def own_settings(cls) -> list[str]:
         """Returns the names of the settings that only this masking has."""
-        shared = {field.name for field in dataclasses.fields(MaskTokens)}
-        return [field.name for field in dataclasses.fields(cls) if field.name not in shared]
+        names = [field.name for field in dataclasses.fields(cls)]
+        return names[len(dataclasses.fields(MaskTokens)):]
 
     @classmethod
     def of(cls, corruption: MaskTokens) -> Self:
-        """Returns the masking with the values of `corruption`.
-
-        Raises:
-            InputError: the masking has no such setting.
-        """
+        """Returns the masking with the values of `corruption`; InputError for a setting that it
+        lacks."""
         if unknown := sorted(corruption.settings.keys() - set(cls.own_settings())):
             raise InputError(
                 f"in this version the masking {corruption.masking} has no setting "
@@ -137,7 +131,8 @@ class Masking(MaskTokens):
 
     def static_masks(self, documents: Documents, vocabulary: Vocabulary, stream: PythonRandom,
                      options: Any, room: int) -> Any:
-        """An object that draws a piece's masks: `draw` notes a sequence, `place` returns `Masks`.
+        """Returns an object that draws a piece's masks: `draw` notes a sequence, `place` returns
+        `Masks`.
 
         Args:
             stream: shared with the pairing.
@@ -153,13 +148,12 @@ class Masking(MaskTokens):
 
     @property
     def can_be_static(self) -> bool:
-        is_own = type(self).static_masks is not Masking.static_masks
-        return is_own or bool(self.static_class or self.when_static)
+        return bool(self.static_class or self.when_static
+                    or type(self).static_masks is not Masking.static_masks)
 
     @property
     def can_be_dynamic(self) -> bool:
-        is_own = type(self).dynamic_masks is not Masking.dynamic_masks
-        return is_own or self.dynamic_class is not None
+        return bool(self.dynamic_class or type(self).dynamic_masks is not Masking.dynamic_masks)
 
     def check(self, segments: Segments) -> None:
         """Raises InputError for settings and segments that the masking can't have."""
@@ -176,13 +170,10 @@ class Masking(MaskTokens):
 
     def features(self) -> list[str]:
         """Returns the names of the features that records have for the masking, in their order."""
-        names = []
         if not self.dynamic:
-            names = ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
-                     *self.extra_features]
-        elif self.units != "subwords":
-            names = ["token_boundary"]
-        return names
+            return ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
+                    *self.extra_features]
+        return ["token_boundary"] if self.units != "subwords" else []
 
     def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
         """Returns the number of predictions that a record has room for."""
@@ -233,11 +224,8 @@ class NextTokens(Masking):
 
 
 def find(corruption: MaskTokens) -> Masking:
-    """Returns the masking that `corruption` names.
-
-    Raises:
-        InputError: this version has no such masking, or the masking has no such setting.
-    """
+    """Returns the masking that `corruption` names; InputError if this version has no such masking
+    or setting."""
     if corruption.masking not in masking.MASKINGS:
         raise InputError(f"this version has no masking {corruption.masking!r}: a later version "
                          "made the records. Update bert_tf.")

@@ -1,9 +1,8 @@
 """BERT's masks: a share of each sequence, in units that are drawn at random (google-research/bert,
 create_pretraining_data.py, create_masked_lm_predictions).
 
-There are three steps. *Choose*: which units (sub-words, words ...) are predicted. *Throw*: whether
-a chosen token becomes [MASK], stays, or becomes a random one. *Hide*: the ids that the model sees,
-and the labels. Static masks draw all of them from the original's random stream.
+*Choose* which units (sub-words, words ...) are predicted; *throw* whether a chosen token becomes
+[MASK], stays, or becomes a random one; *hide* them: the ids that the model sees, and the labels.
 """
 
 import dataclasses
@@ -20,14 +19,9 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 
 def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> list[int]:
-    """Units in random order until the quota is reached; one that would exceed it is passed over.
-
-    Args:
-        units: the candidates (0 .. n - 1) of each unit; shuffled in place.
-
-    Returns:
-        The chosen candidates.
-    """
+    """Returns the candidates of units in random order until the quota is reached; a unit that would
+    exceed it is passed over. `units` has the candidates (0 .. n - 1) of each; it is shuffled in
+    place."""
     stream.shuffle(units)
     chosen: list[int] = []
     for unit in units:
@@ -39,12 +33,11 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
 
 
 class StaticMasks:
-    """Draws masks while records are made.
+    """Draws masks while records are made; see `Masking.static_masks` for the arguments.
 
-    Drawing and placing are apart. `draw` takes the random numbers of one sequence from the stream
-    and notes the choices; `place` turns the notes of thousands of sequences into arrays at once.
-
-    For the arguments see `Masking.static_masks`; random replacements are of the whole vocabulary.
+    `draw` takes the random numbers of one sequence from the stream and notes the choices; `place`
+    turns the notes of thousands of sequences into arrays at once. Random replacements are of the
+    whole vocabulary.
     """
 
     def __init__(self, masking: base.Masking, documents: Documents, vocabulary: Vocabulary,

@@ -1,9 +1,5 @@
-"""BERT's masks with a coin for each unit in place of a share of each sequence: the number of
-predictions varies, and may be 0.
-
-Every token, or unit, is predicted with probability p on its own, as `torch.bernoulli` draws in the
-collators of many later codes; the throws are BERT's.
-"""
+"""BERT's masks with a coin for each unit, as `torch.bernoulli` draws in the collators of many later
+codes, in place of a share of each sequence: the number of predictions varies, and may be 0."""
 
 import dataclasses
 

@@ -15,14 +15,12 @@ tf = lazy_loader.load("tensorflow")
 
 
 def units_of(candidates, token_boundary=None):
-    """The units that candidates make, as `choose_units_batch` takes them.
+    """Returns the units of `choose_units_batch`: the unit of each candidate and the sizes of units,
+    int32 [B, S].
 
     Args:
         candidates: bool [B, S].
         token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
-
-    Returns:
-        The unit of each candidate and the sizes of units, int32 [B, S].
     """
     size = candidates.shape[1]
     begins = candidates if token_boundary is None else candidates & (token_boundary > 0)
@@ -36,16 +34,14 @@ def units_of(candidates, token_boundary=None):
 
 
 def choose_units_batch(units, sizes, quota, uniforms):
-    """`choose_units` for a batch: units in the order of their uniforms.
+    """`choose_units` for a batch: returns the chosen candidates, bool [B, S], of units in the order
+    of their uniforms.
 
     Args:
         units: int32 [B, S], the unit (0 .. S - 1) of each candidate, S elsewhere.
         sizes: int32 [B, S], candidates in each unit, 0 for units that do not exist.
         quota: int32 [B].
         uniforms: float32 [B, S].
-
-    Returns:
-        bool [B, S], the chosen candidates.
     """
     order = tf.argsort(tf.where(sizes > 0, uniforms, 2.0))
     ordered = tf.gather(sizes, order, batch_dims=1)
@@ -73,9 +69,6 @@ def choose_tokens_batch(candidates, quota, uniforms, most: int):
         candidates: bool [B, S].
         quota: int32 [B], from 0 to `most`.
         uniforms: float32 [B, S].
-
-    Returns:
-        bool [B, S], the chosen candidates.
     """
     keys = tf.where(candidates, uniforms, 2.0)
     lowest = -tf.math.top_k(-keys, min(most, keys.shape[1])).values
@@ -85,11 +78,8 @@ def choose_tokens_batch(candidates, quota, uniforms, most: int):
 
 
 def positions_of(chosen, slots: int):
-    """The positions of the chosen candidates, bool [B, S], in order.
-
-    Returns:
-        int32 [B, P], 0 where there are fewer than `slots`, and which are used, bool.
-    """
+    """Returns the positions of the chosen candidates, bool [B, S], in order: int32 [B, P], 0 where
+    there are fewer than `slots`, and which are used, bool."""
     size = chosen.shape[1]
     # The largest of S - position.
     behind = tf.where(chosen, size - tf.range(size), 0)
@@ -99,13 +89,11 @@ def positions_of(chosen, slots: int):
 
 
 def draw_uniforms(seed: int, numbers, size: int, first=0):
-    """Returns float32 [B, size] in [0, 1): each row depends on the seed and its own number alone.
+    """Returns float32 [B, size] in [0, 1): each row depends on the seed and its own number, int64
+    [B], alone.
 
-    A row is a stream of SplitMix64 (doi:10.1145/2660193.2660195), which begins at a mix of the two.
-
-    Args:
-        numbers: int64 [B].
-        first: how many numbers of the stream are passed over.
+    A row is a stream of SplitMix64 (doi:10.1145/2660193.2660195), which begins at a mix of the two;
+    the `first` numbers of the stream are passed over.
     """
     def constant(value):
         return tf.constant(value, tf.uint64)
@@ -161,16 +149,13 @@ class DynamicMasks:
         return self.max_seq_length + 2 * self.max_predictions_per_seq
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
-        """Returns the features of a batch, masked.
+        """Returns the features of a batch, masked: with other `input_ids`, and with
+        masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B, P].
 
         Args:
             batch: input_ids and input_mask, int32 [B, S]; token_boundary, int32 [B, S], if the
-                units are words; any others.
+            units are words; any others.
             numbers: int64 [B], the number of each record in the stream.
-
-        Returns:
-            The batch with other `input_ids`, and with masked_lm_positions and masked_lm_ids, int32
-            [B, P], masked_lm_weights, float32 [B, P].
         """
         uniforms = draw_uniforms(seed, numbers, self.columns)
         return {**batch, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
@@ -184,15 +169,12 @@ class DynamicMasks:
         return is_candidate
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
-        """Chooses, throws and hides.
+        """Chooses, throws and hides: returns input_ids and the three masked_lm features.
 
         Args:
             input_ids, input_mask: int32 [B, S].
             uniforms: float32 in [0, 1), [B, columns].
-            token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
-
-        Returns:
-            dict of input_ids and the three masked_lm features.
+            token_boundary: see `units_of`.
         """
         candidates = self.candidates(input_ids, input_mask)
         limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
@@ -210,11 +192,9 @@ class DynamicMasks:
         return choose_units_batch(*units_of(candidates, token_boundary), quota, keys)
 
     def throw(self, input_ids, chosen, die, drawn, by_position: bool = False) -> dict:
-        """Returns the features of chosen tokens.
+        """Returns the features of chosen tokens, bool [B, S], of input_ids, int32 [B, S].
 
         Args:
-            input_ids: int32 [B, S].
-            chosen: bool [B, S].
             die: float32 in [0, 1), [B, P], or [B, S] with `by_position`.
             drawn: float32 [B, P] in [0, 1), which choose the random tokens.
         """
@@ -245,8 +225,8 @@ def hide_batch(input_ids, positions, labels, shown, used) -> dict:
 
 
 def add_at(input_ids, positions, change):
-    """Adds `change`, int32 [B, P], to input_ids [B, S]: replaces ids by others if it is their
-    difference, since the positions of a row that change are different."""
+    """Adds `change`, int32 [B, P], to input_ids [B, S]: the difference of two ids replaces one by
+    the other, since the positions of a row that change are different."""
     rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
     return tf.tensor_scatter_nd_add(input_ids, tf.stack([rows, positions], -1), change)
 

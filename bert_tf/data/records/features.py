@@ -1,9 +1,6 @@
-"""The features of records: their names and shapes, how text is packed into them, how they are read.
-
-Names, dtypes and shapes follow google-research/bert `create_pretraining_data.py` and, for answer
-spans, `run_squad.py`. S is the sequence length, P the number of predictions, C the number of
-choices, L the number of labels, V the vocabulary size.
-"""
+"""The features of records: names, dtypes and shapes follow google-research/bert
+`create_pretraining_data.py` and, for answer spans, `run_squad.py`. S is the sequence length, P the
+number of predictions, C of choices, L of labels, V the vocabulary size."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -181,14 +178,9 @@ class RecordFormat:
 
     @classmethod
     def of_file(cls, path: str, names: list[str] | None = None) -> "RecordFormat":
-        """Returns the format of a TFRecord file, whose axes are as long as its first record's.
-
-        Args:
-            names: of the features; all known ones of the first record if None.
-
-        Raises:
-            InputError: the first record holds no text.
-        """
+        """Returns the format of a TFRecord file, whose axes are as long as its first record's: of
+        the features `names`, or of all known ones of that record. InputError if it holds no
+        text."""
         message = next(tfrecord.read_records(path), None)
         if message is None:
             raise InputError(f"{path} holds no record; make the file again.")
@@ -215,9 +207,6 @@ class RecordFormat:
     def is_masked(self) -> bool:
         return "masked_lm_positions" in self.names
 
-    def length(self, feature: Feature) -> int:
-        return feature.length(**self.sizes)
-
     def ends(self) -> dict[str, int]:
         """Returns the bound that the values of each feature must be below, by its name."""
         most = np.iinfo(np.int32).max
@@ -228,7 +217,7 @@ class RecordFormat:
     def check_lengths(self, example: dict[str, np.ndarray]) -> None:
         """Raises ValueError if a parsed record lacks a feature or holds it in another form."""
         for feature in self.features:
-            values, length = example.get(feature.name), self.length(feature)
+            values, length = example.get(feature.name), feature.length(**self.sizes)
             if values is None:
                 raise ValueError(f"has no {feature.name}.")
             if getattr(values, "dtype", None) != feature.dtype:
@@ -247,7 +236,7 @@ class RecordFormat:
 
     @property
     def spec(self) -> dict[str, "tf.io.FixedLenFeature"]:
-        return {feature.name: tf.io.FixedLenFeature([self.length(feature)], feature.dtype)
+        return {feature.name: tf.io.FixedLenFeature([feature.length(**self.sizes)], feature.dtype)
                 for feature in self.features}
 
     def parse(self, messages: "tf.Tensor") -> dict[str, "tf.Tensor"]:
@@ -263,7 +252,7 @@ class RecordFormat:
 
     def blank(self) -> bytes:
         return tfrecord.serialize_examples({
-            feature.name: np.zeros([1, self.length(feature)], feature.dtype)
+            feature.name: np.zeros([1, feature.length(**self.sizes)], feature.dtype)
             for feature in self.features})[0]
 
 

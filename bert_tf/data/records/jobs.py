@@ -9,7 +9,7 @@ import pickle
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection, resource_tracker
 from typing import Any, NamedTuple
 
@@ -119,23 +119,6 @@ def _portable(error):
         return pickle.loads(pickle.dumps(error))
     except Exception:       # errors may refuse in any way
         return RuntimeError(f"{type(error).__name__}: {error}")
-
-
-@contextlib.contextmanager
-def _workers(work, count) -> Iterator[list[_Worker]]:
-    started: list[_Worker] = []
-    try:
-        for _ in range(count):
-            started.append(_Worker())
-        for worker in started:      # all of them are starting meanwhile
-            worker.take(work)
-        yield started
-    finally:
-        for worker in started:
-            worker.ask_to_end()
-        deadline = time.monotonic() + _SECONDS_TO_END
-        for worker in started:
-            worker.end(max(deadline - time.monotonic(), 0))
 
 
 class Share(NamedTuple):
@@ -267,7 +250,12 @@ def _run(todo, num_workers, work, progress, report):
         for index, piece in todo:
             report.add(index, work(index, piece))
         return
-    with _workers(work, num_workers) as workers:
+    workers: list[_Worker] = []
+    try:
+        for _ in range(num_workers):
+            workers.append(_Worker())
+        for worker in workers:      # all of them are starting meanwhile
+            worker.take(work)
         busy: list[_Worker] = []
         following = next(todo, None)
         while following or busy:
@@ -281,6 +269,12 @@ def _run(todo, num_workers, work, progress, report):
                 if finished := worker.finish():
                     busy.remove(worker)
                     report.add(*finished)
+    finally:
+        for worker in workers:
+            worker.ask_to_end()
+        deadline = time.monotonic() + _SECONDS_TO_END
+        for worker in workers:
+            worker.end(max(deadline - time.monotonic(), 0))
 
 
 def usable_cores():

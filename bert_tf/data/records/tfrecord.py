@@ -12,17 +12,8 @@ import struct
 import google_crc32c
 import numpy as np
 
+from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    READ_ERRORS,
-    file_size,
-    is_gzip,
-    open_file,
-    open_unpacked,
-    relative,
-    staged,
-    write_aside,
-)
 from bert_tf.protobuf import fields, masked_crc, unpack_ints, varint
 
 
@@ -37,13 +28,10 @@ def frame(message):
 
 
 def read_records(path):
-    """Yields the messages of a TFRecord file, plain or gzip.
-
-    Raises:
-        InputError: a truncated or damaged record; names file and record (counted from 0).
-    """
+    """Yields the messages of a TFRecord file, plain or gzip; InputError names the file and the
+    truncated or damaged record (counted from 0)."""
     number = 0
-    with open_unpacked(path) as file:
+    with files.open_unpacked(path) as file:
         try:
             while head := file.read(12):
                 if len(head) < 12:
@@ -58,22 +46,19 @@ def read_records(path):
                     raise InputError(_damaged(path, number, "data"))
                 yield message
                 number += 1
-        except READ_ERRORS as error:
+        except files.READ_ERRORS as error:
             raise InputError(f"{path}: record {number} can't be read ({error}); write the file "
                              "again.") from error
 
 
 def count_records(path):
-    """The number of records of a TFRecord file; the data of a plain file is skipped, not read.
-
-    Raises:
-        InputError: a truncated record or one whose framing is damaged; names file and record.
-    """
-    if is_gzip(path):
+    """Returns the number of records of a TFRecord file; the data of a plain file is skipped, not
+    read. InputError as by `read_records`, for what is read."""
+    if files.is_gzip(path):
         return sum(1 for _ in read_records(path))
     number = offset = 0
-    with open_file(staged(path), "rb") as file:
-        size = file_size(path)
+    with files.open_file(files.staged(path), "rb") as file:
+        size = files.file_size(path)
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         while offset < len(data):
             head = data[offset:offset + 12]
@@ -126,15 +111,8 @@ def _packed_rows(matrix):
 
 
 def serialize_examples(features):
-    """Serialised `tf.train.Example` messages.
-
-    Args:
-        features: dict of name -> array [B, length]: bool or non-negative int (stored as int64
-            lists), or float32.
-
-    Returns:
-        list of B bytes.
-    """
+    """Returns the serialised `tf.train.Example` messages, B bytes, of features by name, [B,
+    length]: bool or non-negative int (stored as int64 lists), or float32."""
     rows = len(next(iter(features.values())))
     fixed, variable = [], []    # features of one size in all rows stand together, as one matrix
     for name, matrix in features.items():
@@ -143,14 +121,9 @@ def serialize_examples(features):
         elif matrix.dtype == bool or matrix.max(initial=0) < 128:
             body = matrix.astype(np.uint8)
         else:
-            heads = {}
-            column = []
-            for data in _packed_rows(matrix):
-                head = heads.get(len(data))
-                if head is None:
-                    head = heads[len(data)] = _entry(name, len(data), False)
-                column.append(head + data)
-            variable.append(column)
+            rows_of_bytes = _packed_rows(matrix)
+            heads = {size: _entry(name, size, False) for size in set(map(len, rows_of_bytes))}
+            variable.append([heads[len(data)] + data for data in rows_of_bytes])
             continue
         head = np.frombuffer(_entry(name, body.shape[1], matrix.dtype == np.float32), np.uint8)
         fixed += [np.broadcast_to(head, (rows, len(head))), body]
@@ -163,11 +136,8 @@ def serialize_examples(features):
 
 
 def parse_example(message):
-    """The features of one serialised `tf.train.Example`: name -> int64 [n], float32 [n] or bytes.
-
-    Raises:
-        ValueError: it is not an Example.
-    """
+    """Returns the features of one serialised `tf.train.Example`: name -> int64 [n], float32 [n] or
+    bytes. ValueError if it is none."""
     try:
         parsed = {}
         for _, _, example in fields(message):
@@ -190,27 +160,19 @@ def _values(kind, values):
 
 class _Digested:
     def __init__(self, file, digest):
-        self._file, self._digest = file, digest
+        self._file, self._digest, self.flush = file, digest, file.flush
 
     def write(self, data):
         self._digest.update(bytes(data))
         return self._file.write(data)
 
-    def flush(self):
-        self._file.flush()
-
 
 def write_shard(path, folder, blocks):
-    """Writes one TFRecord file, gzip if its name ends in .gz; the same records, the same bytes.
-
-    Args:
-        blocks: iterable of dicts of arrays [B, length], as `serialize_examples` takes.
-
-    Returns:
-        Its entry in the manifest: name (relative to `folder`), records, bytes, crc32c.
-    """
+    """Writes one TFRecord file, gzip if its name ends in .gz, of `blocks`, dicts as
+    `serialize_examples` takes; the same records, the same bytes. Returns its entry in the manifest:
+    name (relative to `folder`), records, bytes, crc32c."""
     records = 0
-    with write_aside(path, "wb") as file:
+    with files.write_aside(path, "wb") as file:
         digest = google_crc32c.Checksum()
         sink = _Digested(file, digest)
         # No name and no time in the gzip header.
@@ -221,13 +183,13 @@ def write_shard(path, folder, blocks):
             records += len(messages)
         if out is not sink:
             out.close()
-    return {"name": relative(path, folder), "records": records,
-            "bytes": file_size(path), "crc32c": digest.digest().hex()}
+    return {"name": files.relative(path, folder), "records": records,
+            "bytes": files.file_size(path), "crc32c": digest.digest().hex()}
 
 
 def file_checksum(path: str) -> str:
     """The CRC32C of a file's bytes, in hexadecimal digits, as manifests hold it."""
-    with open_file(path, "rb") as file:
+    with files.open_file(path, "rb") as file:
         return checksum(file)
 
 

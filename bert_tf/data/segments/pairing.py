@@ -96,11 +96,8 @@ PAIRINGS = {
 
 
 def find_pairing(segments: Segments) -> Pairing:
-    """Returns the pairing that a manifest's segments name.
-
-    Raises:
-        InputError: this version does not know it.
-    """
+    """Returns the pairing that a manifest's segments name; InputError if this version does not know
+    it."""
     if segments.pairing not in PAIRINGS:
         raise InputError("the records' manifest names a way to make segments that this version "
                          "does not know: a later version made the records. Update bert_tf.")

@@ -1,9 +1,5 @@
-"""A corpus in pieces of whole documents, and a piece as documents of token ids.
-
-The files are read as one text, as the original reads them: a document that no blank line ends
-continues in the next file. Pieces have a fixed size, which does not depend on the number of
-workers.
-"""
+"""A corpus in pieces of whole documents, and a piece as documents of token ids. The files are read
+as one text, as by the original: a document that no blank line ends continues in the next file."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -20,12 +16,8 @@ FILE_END = "\n"
 
 
 def decode(piece: bytes, paths: Sequence[str]) -> list[str]:
-    """Returns the lines of a piece; the line `FILE_END` marks the end of a file, if that was asked
-    for.
-
-    Raises:
-        InputError: the piece is not UTF-8; names file, line and byte.
-    """
+    """Returns the lines of a piece; the line `FILE_END` marks the end of a file, if asked for.
+    InputError names file, line and byte that are not UTF-8."""
     try:
         first, *others = (part.decode("utf-8").split("\n") for part in piece.split(places.FILE_END))
         return [*first, *(line for part in others for line in (FILE_END, *part))]
@@ -62,7 +54,7 @@ class Marks:
     labels: np.ndarray | None = None
 
     def insert(self, places: np.ndarray) -> "Marks":
-        """With tokens put in at some places, which begin words and units."""
+        """Returns marks with tokens put in at some places, which begin words and units."""
         return Marks(*(None if values is None else np.insert(values, places, False)
                        for values in vars(self).values()))
 
@@ -138,7 +130,7 @@ class Documents:
         self._placed.clear()
 
     def append(self, parts: Sequence[np.ndarray], origins: Sequence[np.ndarray]) -> None:
-        """Adds tokens without marks at the end of the arrays; they belong to no document. For
+        """Adds tokens without marks, which belong to no document, at the end of the arrays; for
         `origins` see the attribute."""
         self.origins = np.concatenate([self.origins, *origins])
         added = np.concatenate([self.tokens[:0], *parts])
@@ -164,13 +156,9 @@ def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
                        marker: Marker | None = None) -> Documents:
     """Tokenizes documents whose sentences each end with a separator, as fairseq prepares a text.
 
-    A blank line is a sentence of one separator, which belongs to no document. Lines are stripped of
-    white space.
-
-    Args:
-        lines: the last one is the text after the last newline.
-        blanks_separate_docs: if not, all is one document, and blank lines are left out, as in
-            fairseq.
+    A blank line is a sentence of one separator, which belongs to no document; without
+    `blanks_separate_docs` all is one document, and blank lines are left out, as in fairseq. The
+    last of `lines` is the text after the last newline. Lines are stripped of white space.
     """
     if lines and not lines[-1]:
         lines = lines[:-1]

@@ -1,8 +1,5 @@
-"""Pieces of a text of several files, named by their places: whoever does a piece reads it.
-
-To find where pieces end, 64 KiB before each end are read, or more where documents are longer. A
-packed file (.gz) is unpacked for that.
-"""
+"""Pieces of a text of several files, named by their places: whoever does a piece reads it. To find
+where a piece ends, 64 KiB before its end are read, or more where documents are longer."""
 
 import array
 import bisect
@@ -10,16 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    READ_ERRORS,
-    file_size,
-    identity,
-    is_packed,
-    read_range,
-    unpacked_range,
-    unpacked_size,
-)
 
 BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
 LINE_END = re.compile(rb"\n")
@@ -58,19 +47,15 @@ def size(piece: Piece) -> int:
 
 
 def read_piece(piece: Piece) -> bytes:
-    """Returns the bytes of a piece.
-
-    Raises:
-        InputError: a file can't be read, or is shorter than it was.
-    """
+    """Returns the bytes of a piece; InputError for a file that can't be read or became shorter."""
     parts = []
     for place in piece:
         try:
             if place.packed:
-                read = unpacked_range(place.path, place.version, place.start, place.end)
+                read = files.unpacked_range(place.path, place.version, place.start, place.end)
             else:
-                read = read_range(place.path, place.start, place.end)
-        except READ_ERRORS as error:
+                read = files.read_range(place.path, place.start, place.end)
+        except files.READ_ERRORS as error:
             raise InputError(f"{place.path}: can't be read ({error}); is it damaged?") from error
         if len(read) != place.end - place.start:
             raise InputError(f"{place.path} became shorter while it was read; run the same command "
@@ -94,7 +79,7 @@ def without_marks(piece: Piece, read: bytes) -> bytes:
 def check_versions(versions: Mapping[str, str]) -> None:
     """Raises InputError if a file is not of the version that is known by its path; names it."""
     for path, version in versions.items():
-        if identity(path) != version:
+        if files.identity(path) != version:
             raise InputError(f"{path} was changed while its records were made; run the same "
                              "command again: pieces that did not change are kept.")
 
@@ -104,10 +89,8 @@ def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
     """Returns the places of pieces of at most `piece_bytes`, each whole documents. A piece is
     larger only if one document is.
 
-    The files are one text, as the original reads them: each ends with a newline.
-
-    Args:
-        by_file: whether the end of a file ends a document; `corpus.decode` marks it.
+    The files are one text, as the original reads them: each ends with a newline. With `by_file`,
+    the end of a file ends a document; `corpus.decode` marks it.
     """
     text = _Text(paths, by_file)
     return Pieces(text, [0, *(end for _, end in _cuts(text, piece_bytes, boundary))])
@@ -176,8 +159,8 @@ class _Text:
         return True
 
     def _add(self, path):
-        packed, version = is_packed(path), identity(path)
-        size = unpacked_size(path, version) if packed else file_size(path)
+        packed, version = files.is_packed(path), files.identity(path)
+        size = files.unpacked_size(path, version) if packed else files.file_size(path)
         whole = Place(path, 0, size, b"", packed, version)
         # The original drops carriage returns: a last line of these alone is none.
         end = size

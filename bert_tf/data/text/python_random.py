@@ -1,11 +1,8 @@
-"""The stream of `random.Random(seed)`, read in blocks.
+"""The stream of `random.Random(seed)`, from which the original draws every choice, read in blocks.
 
-The original draws every choice from one `random.Random`, so records equal to its records need the
-same numbers in the same order. Most of them are the swaps of one shuffle per instance: about 175
-draws each, whose order only matters later. This class therefore keeps the generator's 32-bit words
-in an array with a position. Besides the ordinary draws it offers `skip_shuffle`, which finds where
-a shuffle's draws end without doing it, and `take_shuffles`, which does thousands of skipped ones at
-once.
+Most draws are the swaps of one shuffle per instance, whose order only matters later. So the 32-bit
+words of the generator stand in an array with a position: `skip_shuffle` finds where a shuffle's
+draws end without doing it, and `take_shuffles` does thousands of skipped ones at once.
 
 How CPython (3.2 and later) turns words into numbers:
     random()    two words a, b: ((a >> 5) * 2**26 + (b >> 6)) / 2**53
@@ -40,13 +37,14 @@ class PythonRandom:
                                  "state": {"key": np.array(key[:-1], np.uint32), "pos": key[-1]}}
         self._words = np.zeros(0, np.uint32)
         self._position = 0          # index of the next unread word of the block
-        self._shuffles = _SkippedShuffles()
+        self._skipped: list[tuple[int, int]] = []   # (start, size) of shuffles in this block
+        self._orders: list[np.ndarray] = []         # of the skipped shuffles in earlier blocks
         self._size = min(_FIRST_BLOCK, _BLOCK)
         self._refill()
 
     def _refill(self) -> None:
         """Drops the words already read and adds fresh words; the first unread word is at 0 then."""
-        self._shuffles.replay(self._words)
+        self._do_skipped()
         fresh = self._generator.random_raw(self._size).astype(np.uint32)
         self._size = min(2 * self._size, _BLOCK)
         self._words = np.concatenate([self._words[self._position:], fresh])
@@ -89,15 +87,9 @@ class PythonRandom:
         return b"".join(drawn)
 
     def throws(self, count: int, limits: Sequence[float], items: Sequence[int]) -> list[int]:
-        """`count` throws of a biased die, in one call, since many method calls would be slow.
-
-        Args:
-            items: the choices of the last face.
-
-        Returns:
-            For each throw -2 where a first `random()` is less than limits[0], else -1 where a
-            second one is less than limits[1], else one of `items`, drawn by `below`.
-        """
+        """Returns `count` throws of a biased die, in one call, since many method calls would be
+        slow: -2 where a first `random()` is less than limits[0], else -1 where a second one is less
+        than limits[1], else one of `items`, drawn by `below`."""
         while self._position + 8 * count + _SPARE > self._end:
             self._refill()
         first, second = limits
@@ -137,20 +129,14 @@ class PythonRandom:
             self._position, left = position, last
 
     def skip_shuffle(self, n: int, longest: int) -> None:
-        """Moves past a shuffle of n items, whose order `take_shuffles` gives later.
-
-        Args:
-            n: number of items, 1 or more.
-            longest: the largest n of this job, below 32,768; its shuffles are the fastest.
-        """
-        self._shuffles.note(self.pass_shuffle(n, longest), n)
+        """Moves past a shuffle of n items, at least one, whose order `take_shuffles` gives later.
+        `longest` is the largest n of this job, below 32,768; its shuffles are the fastest."""
+        start = self.pass_shuffle(n, longest)       # which may begin another block
+        self._skipped.append((start, n))
 
     def pass_shuffle(self, n: int, longest: int) -> int:
-        """Moves past a shuffle of n items whose order nobody asks for; see `skip_shuffle`.
-
-        Returns:
-            Where it began in this block.
-        """
+        """Moves past a shuffle whose order nobody asks for, see `skip_shuffle`; returns where it
+        began in this block."""
         # A draw takes 2 words on average at most; the block must hold them all.
         while self._position + 4 * longest + _SPARE > self._end:
             self._refill()
@@ -167,30 +153,7 @@ class PythonRandom:
     def take_shuffles(self, most: int) -> np.ndarray:
         """Returns the orders of the shuffles skipped since the last call, uint16 [M, most]: row m
         begins with the first items of 0 .. n - 1 as shuffle m orders them."""
-        return self._shuffles.take(self._words, most)
-
-
-class _SkippedShuffles:
-    """The shuffles that were skipped and whose orders were not yet taken."""
-
-    def __init__(self):
-        self._skipped: list[tuple[int, int]] = []       # (start, size) of shuffles in this block
-        self._orders: list[np.ndarray] = []             # of the shuffles in earlier blocks
-
-    def note(self, start, size):
-        """Keeps that a shuffle of `size` items begins at word `start` of the block."""
-        self._skipped.append((start, size))
-
-    def replay(self, words):
-        """Does the shuffles of the block that holds these words."""
-        if self._skipped:
-            starts, sizes = np.array(self._skipped, np.int64).T
-            self._orders.append(_do_shuffles(words, starts, sizes))
-            self._skipped = []
-
-    def take(self, words, most):
-        """Their orders, uint16 [M, most]; see `PythonRandom.take_shuffles`."""
-        self.replay(words)
+        self._do_skipped()
         taken = np.zeros((sum(orders.shape[1] for orders in self._orders), most), np.uint16)
         row = 0
         for orders in self._orders:
@@ -199,6 +162,12 @@ class _SkippedShuffles:
             row += len(first)
         self._orders = []
         return taken
+
+    def _do_skipped(self):
+        if self._skipped:
+            starts, sizes = np.array(self._skipped, np.int64).T
+            self._orders.append(_do_shuffles(self._words, starts, sizes))
+            self._skipped = []
 
 
 def _do_shuffles(words, starts, sizes):

@@ -1,8 +1,5 @@
-"""The random numbers of TensorFlow's stateless functions and of its `Dataset.random`, in NumPy:
-Philox 4x32-10 (doi:10.1145/2063384.2063405).
-
-M seeds give M rows of numbers at once; each row depends on its seed alone.
-"""
+"""The random numbers of TensorFlow's stateless functions and of its `Dataset.random`, in NumPy, for
+M seeds at once: Philox 4x32-10 (doi:10.1145/2063384.2063405)."""
 
 import numpy as np
 
@@ -34,14 +31,7 @@ def _words(values):
 
 
 def random_bits(seeds: np.ndarray, size: int) -> np.ndarray:
-    """The bits that stateless functions draw.
-
-    Args:
-        seeds: int [M, 2].
-
-    Returns:
-        uint32 [M, size].
-    """
+    """Returns the bits that stateless functions draw with seeds [M, 2]: uint32 [M, size]."""
     with np.errstate(over="ignore"):
         left, right, *start = _philox((*_words(seeds[:, 0]), *_words(seeds[:, 1])),
                                       [np.full(len(seeds), word) for word in _MIXING_KEY])
@@ -62,15 +52,8 @@ def uniform(seeds: np.ndarray, size: int) -> np.ndarray:
 
 def uniform_int(seeds: np.ndarray, size: int, low: np.ndarray | int,
                 high: np.ndarray | int) -> np.ndarray:
-    """`tf.random.stateless_uniform([size], seed, low, high, tf.int32)` of each seed.
-
-    Args:
-        seeds: int [M, 2].
-        low, high: int, or int [M]: the numbers are in [low, high).
-
-    Returns:
-        int64 [M, size].
-    """
+    """`tf.random.stateless_uniform([size], seed, low, high, tf.int32)` of each seed: int64 [M,
+    size] in [low, high), which are int, or int [M]."""
     low, high = (np.broadcast_to(bound, len(seeds)).astype(np.int64)[:, None]
                  for bound in (low, high))
     return low + random_bits(seeds, size) % (high - low)
@@ -90,11 +73,7 @@ def permutations(seeds: np.ndarray, size: int) -> np.ndarray:
 
 
 def dataset_seeds(seeds: tuple[int, int], count: int) -> np.ndarray:
-    """The first elements of two data sets `tf.data.Dataset.random`, side by side.
-
-    Returns:
-        int64 [count, 2].
-    """
+    """Returns the first elements of two data sets `tf.data.Dataset.random`, int64 [count, 2]."""
     blocks = np.arange(-(-count // 4), dtype=np.uint32)
     zeros = np.zeros_like(blocks)
     columns = []

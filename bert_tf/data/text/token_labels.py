@@ -9,13 +9,8 @@ from bert_tf.errors import InputError
 
 
 def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
-    """Returns whether the word of each token begins with a capital in the text.
-
-    Args:
-        ids: int [T], the tokens of all lines.
-
-    Returns:
-        bool [T].
+    """Returns whether the word of each token begins with a capital in the text, bool [T], for the
+    tokens of all lines, int [T].
 
     Raises:
         InputError: the tokenizer shows the case, or has no place for a token.
@@ -41,11 +36,8 @@ def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
 
 def in_rest_of_document(documents: Documents, slices: np.ndarray) -> np.ndarray:
     """Returns whether each token's document holds it outside of its sequence too, bool [T]; False
-    where there is no sequence.
-
-    Args:
-        slices: int [M, 5], sequences of one segment of one document, which are disjoint or equal.
-    """
+    where there is no sequence. `slices`, int [M, 5], have one segment of one document each, and are
+    disjoint or equal."""
     starts = documents.sentence_starts
     bounds = np.array(sorted((starts[first], starts[end]) for first, end in documents.ranges))
     bounds = bounds.reshape(-1, 2)

@@ -49,7 +49,9 @@ class TaggedText:
             if not is_end and cells != [""]:
                 words.append(cells[0])
                 if column is not None:
-                    tags.append(_cell(cells, column, paths))
+                    if not _has(cells, column):
+                        raise InputError(_locate(paths, column))
+                    tags.append(cells[column])
                 continue
             if words:
                 self._add(words, tags, paths)
@@ -72,12 +74,8 @@ class TaggedText:
 
     def mark(self, lines: Sequence[str], ids: np.ndarray, lengths: np.ndarray,
              continues: np.ndarray) -> Marks:
-        """Returns the marks of the tokens of lines, whose words the columns decide.
-
-        Args:
-            continues: see `tokenizer.continuations`; counts where the tokens of a line are not its
-                words'.
-        """
+        """Returns the marks of the tokens of lines, whose words the columns decide; `continues`
+        counts where the tokens of a line are not its words', see `tokenizer.continuations`."""
         word, unit, named = (np.zeros(len(ids), kind) for kind in (np.int64, np.int64, bool))
         pieces, runs_of_lines = self._pieces(lines), iter(self._tags)
         first = words_before = at = 0
@@ -122,10 +120,8 @@ class TaggedText:
         return counts
 
 
-def _cell(cells, column, paths):
-    if len(cells) > 1 and -len(cells) < column < len(cells) and column:
-        return cells[column]
-    raise InputError(_locate(paths, column))
+def _has(cells, column):
+    return len(cells) > 1 and -len(cells) < column < len(cells) and column
 
 
 def _locate(paths, column, error=None):
@@ -137,7 +133,7 @@ def _locate(paths, column, error=None):
                 if cells == [""] or cells[0] == DOCUMENT:
                     continue
                 where = f"{path}, line {number}"
-                if not (len(cells) > 1 and -len(cells) < column < len(cells) and column):
+                if not _has(cells, column):
                     return (f"{where}: there is no tag in column {column} of {len(cells)}; name "
                             "its number from 1, or -1 for the last, with --tag_column.")
                 tag = cells[column]
@@ -167,11 +163,7 @@ class PhraseList:
 
     @classmethod
     def read(cls, path: str, tokenizer) -> "PhraseList":
-        """From a file with one phrase per line.
-
-        Raises:
-            InputError: it can't be read, or holds none.
-        """
+        """From a file with one phrase per line; InputError if it can't be read or holds none."""
         try:
             with open_unpacked(path) as file:
                 made = cls(file.read().decode("utf-8").splitlines(), tokenizer)
@@ -207,11 +199,8 @@ class PhraseList:
 
 def make_marker(text: TaggedText | None, phrases: PhraseList | None,
                 label: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = None) -> Marker:
-    """Returns the `Marker` of a tagged text, a list of phrases, or both.
-
-    Args:
-        label: function of lines and ids that returns the tokens' labels, bool [T].
-    """
+    """Returns the `Marker` of a tagged text, a list of phrases, or both; `label`, a function of
+    lines and ids, returns the tokens' labels, bool [T]."""
     def mark(lines, ids, lengths, continues):
         marks = text.mark(lines, ids, lengths, continues) if text else Marks(continues)
         if phrases:

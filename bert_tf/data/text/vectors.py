@@ -1,22 +1,8 @@
-"""Texts as ids, some lines at a time, and files of their vectors, written piece by piece.
+"""Texts as ids, some lines at a time, and files of their vectors, written piece by piece;
+docs/using_a_model.md has the formats.
 
-A line is one text, or two with " ||| " between them (google-research/bert, extract_features.py). A
-piece of the vectors is in memory, never the whole file.
-
-The four formats, where N is the number of texts, T the number of tokens of all texts one after
-another, H hidden:
-
-- jsonl, as google-research/bert extract_features.py writes it: a line for each text, with
-  `linex_index`, its number from 0, and `features`, a list of `token` and `layers`, these a list of
-  `index` and `values`. Pooled texts have `layers` in the place of `features`. Values are rounded to
-  6 digits.
-- npz and safetensors: an array float32 [N, H] for each layer; of tokens, [T, H] for each layer,
-  `input_ids` int32 [T] and `lengths` int32 [N], the tokens of each text.
-- tfrecord, gzip if the name ends in .gz: a `tf.train.Example` for each text, with `unique_id`, its
-  number from 0, and a list of H floats for each layer; of tokens, `input_ids` and their vectors one
-  after another.
-
-The arrays and lists of layer -1 are called layer_-1; layers that have names are called by these.
+A line is one text, or two with " ||| " between them (google-research/bert, extract_features.py). N
+is the number of texts, T the number of tokens of all texts one after another, H hidden.
 """
 
 import codecs
@@ -50,12 +36,8 @@ _SAFETENSORS_TYPES = {"float32": "F32", "int32": "I32"}
 
 
 def read_lines(path: str, count: int) -> Iterator[list[str]]:
-    """Yields all lines of a file, plain or gzip, empty ones too, in lists of at most `count`. A
-    byte-order mark is left out.
-
-    Raises:
-        InputError: the file can't be read or is not UTF-8; names the line.
-    """
+    """Yields all lines of a file, plain or gzip, empty ones too, in lists of at most `count`,
+    without a byte-order mark; InputError names a line that is not UTF-8."""
     mark = codecs.BOM_UTF8
     with open_unpacked(path) as file:
         while lines := list(itertools.islice(file, count)):
@@ -112,8 +94,8 @@ class Texts:
         return Rows(start + owners, lengths, owners, nothing, lengths, nothing)
 
     def pack(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The features of the sequences `rows`, int [B], padded to the longest sequence: the names
-        of `pack_pairs`, all int32."""
+        """Returns the features of the sequences `rows`, int [B], padded to the longest one: the
+        names of `pack_pairs`, all int32."""
         runs = [run[rows] for run in (self._a_start, self._a_length, self._b_start, self._b_length)]
         longest = int(self._vocabulary.layout.length(runs[1], runs[3]).max())
         packed = pack_pairs(self._tokens, *runs, longest, self._vocabulary)
@@ -206,11 +188,7 @@ class Piece:
 
 
 def format_of(path: str) -> str:
-    """The format that the ending of a file's name chooses.
-
-    Raises:
-        InputError: no format has this ending.
-    """
+    """Returns the format that the ending of a file's name chooses; InputError if none has it."""
     for ending, form in _ENDINGS.items():
         if path.endswith(ending):
             return form
@@ -219,11 +197,7 @@ def format_of(path: str) -> str:
 
 
 def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary) -> None:
-    """Writes vectors, whole or not at all.
-
-    Args:
-        pieces: iterable of `Piece`, at least one, in order; it is read once.
-    """
+    """Writes vectors, whole or not at all; `pieces` are in order, at least one, and read once."""
     if form == "jsonl":
         with write_aside(path) as file:
             for piece in pieces:
@@ -269,26 +243,17 @@ class _Column:
     """An array that grows by rows, in a file without a name until their number is known."""
 
     def __init__(self, file, rows):
-        self._file, self._rows = file, 0
-        self._row_shape, self.dtype = rows.shape[1:], rows.dtype
-
-    @property
-    def shape(self):
-        return (self._rows, *self._row_shape)
-
-    @property
-    def size(self):
-        return self._file.tell()
+        self.file, self.shape, self.dtype = file, (0, *rows.shape[1:]), rows.dtype
 
     def add(self, rows):
-        self._file.write(np.ascontiguousarray(rows, self.dtype.newbyteorder("<")).data)
-        self._rows += len(rows)
+        self.file.write(np.ascontiguousarray(rows, self.dtype.newbyteorder("<")).data)
+        self.shape = self.shape[0] + len(rows), *self.shape[1:]
 
     def move(self, out):
         """Writes the array to another file and forgets it, so that the disk holds it once."""
-        self._file.seek(0)
-        shutil.copyfileobj(self._file, out, 1 << 20)
-        self._file.close()
+        self.file.seek(0)
+        shutil.copyfileobj(self.file, out, 1 << 20)
+        self.file.close()
 
 
 @contextlib.contextmanager
@@ -321,7 +286,7 @@ def _write_safetensors(file, columns):
     """The length of the header as uint64, the header as JSON, the arrays one after another."""
     header, end = {}, 0
     for name, column in columns.items():
-        start, end = end, end + column.size
+        start, end = end, end + column.file.tell()
         header[name] = {"dtype": _SAFETENSORS_TYPES[column.dtype.name],
                         "shape": list(column.shape), "data_offsets": [start, end]}
     text = json.dumps(header).encode()
