@@ -10,8 +10,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "batches.example_set": ["ExampleSet"],
         "batches.packing": ["PackedRecords"],
         "batches.pipeline": ["RecordSet", "open_records"],
-        "batches.record_views": ["draw_masks", "draw_orders", "show_tokens"],
-        "batches.two_texts": ["TwoTexts", "check_mixes"],
+        "batches.record_views": ["TwoTexts", "check_mixes", "draw_masks", "draw_orders",
+                                 "show_tokens"],
         "records": ["manifest"],
         "segments.pairing": ["PAIRINGS"],
     })

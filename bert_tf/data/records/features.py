@@ -36,8 +36,8 @@ class Feature:
     """
 
     name: str
-    dtype: str
-    axis: str | int
+    dtype: str = "int64"
+    axis: str | int = "S"
     end: str | None = None
 
     def length(self, max_seq_length: int = 0, max_predictions_per_seq: int = 0,
@@ -52,73 +52,52 @@ class Feature:
 
 KNOWN = {feature.name: feature for feature in (
     # In every record: input_ids are below V, input_mask is 1 where there is a token.
-    Feature("input_ids", "int64", "S", "V"),
-    Feature("input_mask", "int64", "S"),
-    Feature("segment_ids", "int64", "S"),
+    Feature("input_ids", end="V"), Feature("input_mask"), Feature("segment_ids"),
     # Of packed rows, the number of each token's sequence, from 1.
-    Feature("sequence_ids", "int64", "S"),
+    Feature("sequence_ids"),
     # Pre-training.
-    Feature("masked_lm_positions", "int64", "P", "S"),
-    Feature("masked_lm_ids", "int64", "P", "V"),
+    Feature("masked_lm_positions", "int64", "P", "S"), Feature("masked_lm_ids", "int64", "P", "V"),
     Feature("masked_lm_weights", "float32", "P"),
     Feature("next_sentence_labels", "int64", 1, "labels"),
     # 1 where a token belongs to an entity, for spans that are drawn while training.
-    Feature("entities", "int64", "S"),
+    Feature("entities"),
     # The boundary of a prediction's span, the prediction's place in the span, and 1 if the boundary
     # predicts it; 1 where a shuffled token is predicted, not a hidden one.
-    Feature("span_left", "int64", "P", "S"),
-    Feature("span_right", "int64", "P", "S"),
-    Feature("span_offset", "int64", "P", "S"),
-    Feature("span_weights", "float32", "P"),
+    Feature("span_left", "int64", "P", "S"), Feature("span_right", "int64", "P", "S"),
+    Feature("span_offset", "int64", "P", "S"), Feature("span_weights", "float32", "P"),
     Feature("word_order_weights", "float32", "P"),
     # Of recipes of several tasks: the task's number, and labels of tokens with 1 where they count.
-    Feature("task_ids", "int64", 1),
-    Feature("token_label_ids", "int64", "S"),
-    Feature("token_label_weights", "int64", "S"),
+    Feature("task_ids", "int64", 1), Feature("token_label_ids"), Feature("token_label_weights"),
     # 1 where a word begins, for runs of words and for masks that are drawn while training.
-    Feature("token_boundary", "int64", "S"),
+    Feature("token_boundary"),
     # Of streams of text: the tokens; which are predicted; the next token of each; the segment; and
     # 1 where the second segment follows the first.
-    Feature("input", "int64", "S", "V"),
-    Feature("is_masked", "int64", "S"),
-    Feature("target", "int64", "S", "V"),
-    Feature("seg_id", "int64", "S"),
+    Feature("input", end="V"), Feature("is_masked"), Feature("target", end="V"), Feature("seg_id"),
     Feature("label", "int64", 1),
     # Of an encoder and a decoder: tokens, padded with 0; the decoder's are its targets, shifted
     # right by one; 0 for targets without a loss; of packed rows the number of each token's example,
     # from 1, and its place in it; of a prefix LM 1 for tokens that see each other on both sides.
-    Feature("encoder_input_tokens", "int64", "S", "V"),
-    Feature("encoder_segment_ids", "int64", "S"),
-    Feature("encoder_positions", "int64", "S"),
-    Feature("decoder_input_tokens", "int64", "T", "V"),
+    Feature("encoder_input_tokens", end="V"), Feature("encoder_segment_ids"),
+    Feature("encoder_positions"), Feature("decoder_input_tokens", "int64", "T", "V"),
     Feature("decoder_target_tokens", "int64", "T", "V"),
-    Feature("decoder_loss_weights", "int64", "T"),
-    Feature("decoder_segment_ids", "int64", "T"),
-    Feature("decoder_positions", "int64", "T"),
-    Feature("decoder_causal_attention", "int64", "T"),
+    Feature("decoder_loss_weights", "int64", "T"), Feature("decoder_segment_ids", "int64", "T"),
+    Feature("decoder_positions", "int64", "T"), Feature("decoder_causal_attention", "int64", "T"),
     # Of language models in rows: the next token, its weight in the loss, and 1 where it begins a
     # word; 1 where a row begins with the first token of a text; the tokens of text from right to
     # left, and their next tokens.
-    Feature("next_token_ids", "int64", "S", "V"),
-    Feature("next_token_weights", "float32", "S"),
-    Feature("next_token_boundary", "int64", "S"),
-    Feature("is_start", "int64", 1),
-    Feature("reverse_input_ids", "int64", "S", "V"),
-    Feature("reverse_next_token_ids", "int64", "S", "V"),
+    Feature("next_token_ids", end="V"), Feature("next_token_weights", "float32"),
+    Feature("next_token_boundary"), Feature("is_start", "int64", 1),
+    Feature("reverse_input_ids", end="V"), Feature("reverse_next_token_ids", end="V"),
     # The characters of words (see bert_tf/spelling.py); a word may have any number of them.
     *(Feature(prefix + name, "int64", "S") for prefix in ("", "reverse_")
       for name in spelling_names(MOST_CHARACTERS)),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.
-    Feature("label_ids", "int64", 1),
-    Feature("label_weights", "int64", "S"),
-    Feature("is_real_example", "int64", 1),
-    Feature("unique_ids", "int64", 1),
-    Feature("start_positions", "int64", 1, "S"),
-    Feature("end_positions", "int64", 1, "S"),
+    Feature("label_ids", "int64", 1), Feature("label_weights"),
+    Feature("is_real_example", "int64", 1), Feature("unique_ids", "int64", 1),
+    Feature("start_positions", "int64", 1, "S"), Feature("end_positions", "int64", 1, "S"),
     Feature("is_impossible", "int64", 1),
     # The first and the last token of two marked parts.
-    Feature("span_starts", "int64", 2, "S"),
-    Feature("span_ends", "int64", 2, "S"),
+    Feature("span_starts", "int64", 2, "S"), Feature("span_ends", "int64", 2, "S"),
 )}
 
 

@@ -54,12 +54,8 @@ class FinishedPieces:
         self._job = _checksum(earlier if self.goes_on else fingerprint)
 
     def check(self) -> None:
-        """Checks that the notes still belong to the job that opened them.
-
-        Raises:
-            Closed: there are none.
-            InputError: they are of another job.
-        """
+        """Raises `Closed` if the notes of the job that opened them are gone, InputError if they are
+        of another job now."""
         job = _read(os.path.join(self._folder, _JOB))
         if job is None:
             raise Closed(f"{self._folder} is gone, with the notes of this job; start the same "
@@ -93,13 +89,9 @@ class FinishedPieces:
         return note["result"] if is_whole and is_intact(note["result"]) else None
 
     def save(self, index: int, result: Any) -> None:
-        """Notes that a piece is finished; its files must have their final names by now.
-
-        Nothing is noted if another process that did the piece too has finished the job.
-
-        Raises:
-            InputError: the notes are of another job.
-        """
+        """Notes that a piece is finished; its files must have their final names by now. Nothing is
+        noted if another process that did the piece too has finished the job. InputError if the
+        notes are of another job."""
         with contextlib.suppress(Closed, FileNotFoundError):    # it has finished, or finishes now
             self.check()
             write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})

@@ -195,11 +195,8 @@ class _Job:
         return f"{damaged} is not as its manifest describes it" if damaged else ""
 
     def made_by_another(self) -> dict:
-        """Returns the manifest that another process wrote while this one was at work.
-
-        Raises:
-            InputError: it belongs to another job.
-        """
+        """Returns the manifest that another process wrote while this one was at work; InputError if
+        it belongs to another job."""
         record = manifest.load_manifest(self.path)
         if not self._is_same(record.get("fingerprint")):
             raise InputError(f"{self.path}: a job with other flags or another text has taken over "
@@ -208,11 +205,8 @@ class _Job:
 
     def noted(self) -> list[Any]:
         """Returns the results by piece if there are notes of all, else None for each. A piece whose
-        text has changed has None too, and its note is removed.
-
-        Raises:
-            InputError: the text has changed since this process began.
-        """
+        text has changed has None too, and its note is removed. InputError if the text has changed
+        since this process began."""
         if self.by_place:
             self.work.check_unchanged()
         if not {*range(self.count)} <= {*self.progress.noted()}:    # no need to read them

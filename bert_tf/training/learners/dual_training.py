@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf import checkpoints, networks, objectives
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import Sizes
-from bert_tf.data.batches.two_texts import beside
+from bert_tf.data.batches.record_views import beside
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
@@ -38,8 +38,8 @@ class DualTraining(Distiller):
     has rows for both. The vectors of the student's tokens are compared with the student's, as the
     weights of layers are.
 
-    No gradient of the comparison reaches the teacher. A batch has the teacher's text as
-    `data.batches.two_texts.beside` finds it; a batch to be scored does not. The student is saved.
+    No gradient of the comparison reaches the teacher. A batch has the teacher's text as `beside` of
+    data/batches/record_views.py finds it; a batch to be scored does not. The student is saved.
     """
 
     one_task_a_batch = True     # the teacher's is not scored
