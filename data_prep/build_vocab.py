@@ -61,13 +61,9 @@ _MARKS = list("()\"-.–£€")
 
 
 class _Pieces(typing.NamedTuple):
-    """Pieces that a SentencePiece model needs in addition to the text's.
-
-    Attributes:
-        reserved: the library's arguments for the ids of <unk> and others, -1 for none.
-        control: pieces that no text becomes, after these.
-        defined: pieces that text becomes wherever they are in it.
-    """
+    """Pieces that a SentencePiece model needs in addition to the text's: `reserved`, the library's
+    arguments for the ids of <unk> and others, -1 for none; `control`, which no text becomes; and
+    `defined`, which text becomes wherever they are in it."""
 
     style: Style
     reserved: dict[str, int]

@@ -57,12 +57,8 @@ class Piece(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Container:
-    """A kind of files, or of data sets.
-
-    Attributes:
-        pieces: function of a name and of the column of the texts; yields `Piece`s.
-        documents: function of a piece and of that column; yields the texts of the documents.
-    """
+    """A kind of files or data sets: `pieces` yields the `Piece`s of a name and of the column of the
+    texts, `documents` the texts of the documents of a piece and of that column."""
 
     pieces: Callable[[str, str], Iterator[Piece]]
     documents: Callable[[Piece, str], Iterable[str]]

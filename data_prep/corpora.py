@@ -23,12 +23,9 @@ _FILE = re.compile(r"\d{5,}\.txt(\.tmp-.*)?")
 
 @dataclasses.dataclass(frozen=True)
 class Maker:
-    """Makes the sentences of one piece at a call; every worker process has a copy.
-
-    Attributes:
-        folder: for a file of each piece: a sentence per line, a blank line after documents.
-        language: whose rules end sentences, or `AUTO`: the piece's own, else English.
-    """
+    """Makes the sentences of one piece at a call, a file in `folder` of a sentence per line and a
+    blank line after documents; every worker process has a copy. `language` is whose rules end
+    sentences, or `AUTO`: the piece's own, else English."""
 
     folder: str
     column: str
@@ -71,11 +68,8 @@ class Maker:
 
 
 class Corpus:
-    """The documents of files or data sets, as lists of sentences.
-
-    Args:
-        output: the file that they are for; finished parts are kept next to it until `close`.
-    """
+    """The documents of files or data sets, as lists of sentences; finished parts are kept next to
+    `output`, the file that they are for, until `close`."""
 
     def __init__(self, sources: list[str], output: str, column: str, lines_are_paragraphs: bool,
                  language: str, num_workers: int) -> None:
@@ -113,10 +107,8 @@ class Corpus:
 
     def documents(self) -> Iterator[tuple[str, list[str]]]:
         """Yields (name, sentences) of each document; parts of it where there is one alone.
-
         Documents are named by their file and number where all files are plain text, else by their
-        sentences, so that one in another container has the same name.
-        """
+        sentences, so that one in another container has the same name."""
         documents = self._whole()
         first, second = next(documents, None), next(documents, None)
         if first and not second:

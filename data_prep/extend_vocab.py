@@ -35,8 +35,8 @@ class ExtendVocabFlags:
         "tokenizer_config.json beside the vocabulary says, else as its tokens show.")
 
 
-def _given_words(job):
-    """Yields the words of both flags, which may be empty, each after its place."""
+def _words_of_flags(job):
+    """Yields (place, word) of both flags; a word may be empty."""
     yield from (("--words", word) for word in job.words)
     paths = find_files(job.input_file, "input_file", [job.output_file]) if job.input_file else ()
     for path in paths:
@@ -53,7 +53,7 @@ def read_words(job, tokenizer):
     """Returns the words of both flags, as the tokenizer will see them, each once; the tokenizer
     must see each as one word."""
     words = {}
-    for place, word in _given_words(job):
+    for place, word in _words_of_flags(job):
         mark, bare = ("##", word[2:]) if word.startswith("##") else ("", word)
         parts = [part for chunk in split_chunks(bare) for part in tokenizer.split(chunk)]
         if word and (len(parts) != 1 or len(parts[0]) > MAX_WORD_CHARS):

@@ -258,8 +258,6 @@ def _why_no_record(job, recipe, counts):
 
 
 def _is_empty(path):
-    if not is_packed(path):
-        return not file_size(path)
     with open_unpacked(path) as file:
         return not file.read(1)
 

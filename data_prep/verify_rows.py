@@ -1,5 +1,5 @@
-"""Checks of records in rows that are read side by side, such as XLNet's and recurrent language
-models' records: checks of each record, and of how rows continue."""
+"""Checks of records in rows that are read side by side, such as XLNet's: of each record, and of how
+rows continue."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,14 +13,12 @@ def outside(values: np.ndarray, end: int) -> np.ndarray:
 
 
 def not_below(f: dict[str, np.ndarray], ends: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Finds the records with features that are not below `ends`; see `find_problems`."""
     return {f"{name} is not below {end}.": outside(f[name], end) for name, end in ends.items()}
 
 
 def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Mapping[str, Any]
                   ) -> dict[str, np.ndarray]:
-    """Finds the records with values that no job writes, as `verify_records.find_problems`; a
-    feature's values must be below `ends`."""
+    """Finds problems as `verify_records.find_problems`; values must be below `ends`."""
     flags = {"is_masked": 2, "label": 2} if "seg_id" in f else {}
     problems = not_below(f, {**ends, **flags})
     if "seg_id" in f:
@@ -70,8 +68,7 @@ def _stream_problems(f, record):
 
 
 def _breaks(read, expected, prefix, record):
-    """Returns whether a token is neither the expected one nor the first token of a sentence after
-    the last token of another."""
+    """Whether a token is neither the expected one nor the first of the next sentence."""
     first, last = record["vocabulary"]["cls_id"], record["vocabulary"]["sep_id"]
     if prefix:
         first, last = last, first
@@ -79,8 +76,8 @@ def _breaks(read, expected, prefix, record):
 
 
 def _ends(f, options):
-    """Returns, for each direction, the first token of each record, and the token that must follow
-    the record; negative where the record does not show it."""
+    """Returns the first token of each record and the token that must follow the record, for each
+    direction; negative where the record does not show it."""
     if "seg_id" in f:       # the next batch begins after the first part
         return {"": (f["input"][:, 0], f["target"][:, options["reuse_len"] - 1])}
     if "is_start" in f:     # whether a text continues shows only at its weights

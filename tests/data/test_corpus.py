@@ -96,7 +96,7 @@ def test_little_of_a_text_is_read_to_find_its_pieces(tmp_path, monkeypatch):
     texts = [b"\n".join(rng.randbytes(rng.randint(1, 9000)).hex().encode() + b"\n"
                         for _ in range(900)) for _ in range(3)]
     paths, read = write_files(tmp_path, texts), []
-    monkeypatch.setattr(places, "read_range", lambda path, start, end: (
+    monkeypatch.setattr(places.files, "read_range", lambda path, start, end: (
         read.append(end - start) or reading.read_range(path, start, end)))
     found = list(places.find_pieces(paths, 8_000_000))
     assert len(found) == 4 and sum(map(places.size, found)) == len(joined(texts))

@@ -1,8 +1,6 @@
-"""TFRecord files and the `tf.train.Example` messages in them, without TensorFlow.
-
-A record is: length uint64, masked CRC32C of the length uint32, data, masked CRC32C of the data
-uint32, all little-endian (TensorFlow `core/lib/io/record_writer.h`).
-"""
+"""TFRecord files and the `tf.train.Example` messages in them, without TensorFlow. A record is:
+length uint64, masked CRC32C of the length uint32, data, masked CRC32C of the data uint32, all
+little-endian (TensorFlow `core/lib/io/record_writer.h`)."""
 
 import functools
 import gzip

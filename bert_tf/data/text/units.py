@@ -1,8 +1,7 @@
 """Units of tokens that are masked together: words, runs of words with one tag, or listed phrases.
 
-Tagged text has the format of bert-finetune: one word per line, its tag in a column, a blank line
-after each sentence, IOB1 or BIO. A document ends at a line whose word is -DOCSTART-, at
-a second blank line and at the end of a file.
+Tagged text is as bert-finetune reads it, IOB1 or BIO. A document ends at a line whose word is
+-DOCSTART-, at a second blank line and at the end of a file.
 """
 
 import hashlib
@@ -33,7 +32,7 @@ class TaggedText:
         lines: the words of each sentence with a blank between, and an empty line after a document.
 
     Raises:
-        InputError: a line has no such column or a tag is neither IOB1 nor BIO; names file and line.
+        InputError: a line has no such column, or a tag that is neither IOB1 nor BIO.
     """
 
     def __init__(self, lines: Iterable[str], tokenizer, column: int | None,

@@ -77,8 +77,10 @@ class Texts:
 
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
         self._vocabulary = tokenizer.vocabulary
-        self._tokens, lengths = tokenizer.encode_lines(
-            [text for line in lines for text in _split(line)])
+        parts = (line.strip().rpartition(SEPARATOR) for line in lines)
+        self._tokens, lengths = tokenizer.encode_lines([
+            text for first, separator, second in parts
+            for text in ((first, second) if separator else (second, ""))])
         starts = np.cumsum(lengths, dtype=np.int64) - lengths
         self._a_start, self._b_start = starts.reshape(-1, 2).T
         a_length, b_length = lengths.reshape(-1, 2).T
@@ -103,9 +105,9 @@ class Texts:
 
 
 class Windows(Texts):
-    """Texts; long ones are read in windows that overlap by half. A token is taken from the window
-    where its shorter side has the most context, from the first such window
-    (google-research/bert run_squad.py, _check_is_max_context). Long pairs are cut to fit."""
+    """Texts; long ones are read in windows that overlap by half. A token is taken from the first
+    window where its shorter side has the most context (google-research/bert run_squad.py,
+    _check_is_max_context). Long pairs are cut to fit."""
 
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
         super().__init__(lines, tokenizer, max_seq_length)
@@ -150,11 +152,6 @@ def _windows(count, size, before, after):
         if number == len(starts) - 1:
             last = before + size + after
         yield start, first, last, first + start
-
-
-def _split(line):
-    first, separator, second = line.strip().rpartition(SEPARATOR)
-    return (first, second) if separator else (second, "")
 
 
 @dataclasses.dataclass
