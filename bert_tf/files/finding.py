@@ -9,17 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import (
-    files_under,
-    is_file,
-    is_folder,
-    is_remote,
-    list_folder,
-    outer,
-    reaching,
-    real_path,
-    store_of,
-)
+from bert_tf.files import places
+from bert_tf.files.places import files_under, is_file, is_folder, is_remote, real_path
 
 # File of a job's flags in its folder; next to files, with a prefix and a dot.
 FLAGFILE = "flags.txt"
@@ -43,11 +34,8 @@ def with_whole_names(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_decodable(values: list, source: str) -> None:
-    """Raises InputError if a text, such as the name of a file, holds bytes that are not UTF-8.
-
-    Python represents such bytes by lone surrogates, which TensorFlow and JSON can't take. Other
-    values are ignored.
-    """
+    """Raises InputError if a text, such as the name of a file, holds bytes that are not UTF-8, for
+    which Python has lone surrogates. Other values are ignored."""
     for value in values:
         try:
             if isinstance(value, str):
@@ -63,7 +51,7 @@ def check_stores(values: list, source: str) -> None:
     for value in values:
         if isinstance(value, str) and is_remote(value) and not value.startswith("hf://"):
             try:
-                store_of(value)
+                places.store_of(value)
             except InputError as error:
                 raise InputError(f"{source}{error}") from error
 
@@ -78,30 +66,25 @@ def match_names(folder: str, pattern: str) -> list[str]:
             os.path.basename(path), pattern.removeprefix("**/")))
     names = []
     with contextlib.suppress(FileNotFoundError):    # its last file may go while it is looked at
-        names = list_folder(folder) if is_folder(folder) else []
+        names = places.list_folder(folder) if is_folder(folder) else []
     return sorted(os.path.join(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern)
                   and (not name.startswith(".") or pattern.startswith(".")))
 
 
 def _matching(pattern):
     """The paths that a folder or a glob finds, in a store only files; * finds no hidden names."""
-    if is_folder(pattern):
-        return _inputs_under(pattern)
+    if is_folder(pattern):      # its visible files, without those of tokenizers in it
+        return [name for name in files_under(pattern)
+                if not os.path.basename(name).startswith(".")
+                and (not (parent := os.path.dirname(name)).endswith(TOKENIZER_ENDING)
+                     or parent == pattern.rstrip("/"))]
     if not is_remote(pattern):
         return glob.glob(pattern, recursive=True)
     if not any(mark in pattern for mark in "*?["):
         return []
-    with reaching(pattern) as (store, name):
-        return [outer(pattern, each) for each, info in store.glob(name, detail=True).items()
+    with places.reaching(pattern) as (store, name):
+        return [places.outer(pattern, each) for each, info in store.glob(name, detail=True).items()
                 if info["type"] == "file" and _hidden_parts(each) <= _hidden_parts(name)]
-
-
-def _inputs_under(folder):
-    """Lists the visible files, without the files of tokenizers in the folder."""
-    return [name for name in files_under(folder)
-            if not os.path.basename(name).startswith(".")
-            and (not (parent := os.path.dirname(name)).endswith(TOKENIZER_ENDING)
-                 or parent == folder.rstrip("/"))]
 
 
 def _hidden_parts(path):
@@ -118,14 +101,12 @@ def _is_of_job(path, output):
 
 
 def find_files(patterns, flag, outputs=()):
-    """Lists the files of comma-separated names, globs and folders, each pattern sorted.
-
-    Flagfiles and tokenizers, which jobs write next to their output, are only found by their names.
+    """Lists the files of comma-separated names, globs and folders, each pattern sorted. Flagfiles
+    and tokenizers, which jobs write next to their output, are only found by their names.
 
     Args:
         patterns: a string such as "a.txt,more/*.txt,gs://bucket/folder" or a list of them.
-        outputs: files that the job writes; neither they nor its other files are found in folders
-            and by globs, as where a job is run again.
+        outputs: files that the job writes, which folders and globs do not find.
 
     Raises:
         InputError: a pattern finds nothing, or is the name of an output.

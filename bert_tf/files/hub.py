@@ -1,8 +1,6 @@
 """Models of the Hugging Face Hub by name: hf://OWNER/NAME, optionally with @REVISION and /FILE.
-
 huggingface_hub downloads the files that are read into its cache: the weights in one format, the
-configuration, the vocabulary and the card. Where the Hub can't be reached, the cache is read.
-"""
+configuration, the vocabulary and the card. Where the Hub can't be reached, the cache is read."""
 
 import contextlib
 import dataclasses
@@ -16,7 +14,8 @@ from collections.abc import Sequence
 import lazy_loader
 
 from bert_tf.errors import InputError, warn
-from bert_tf.files.places import files_under, first_line
+from bert_tf.files.places import files_under, first_line, is_file
+from bert_tf.files.reading import open_file
 
 hub = lazy_loader.load("huggingface_hub")   # local models need none of it
 
@@ -29,7 +28,7 @@ _BESIDE = re.compile(
     r"added_tokens\.json|vocab\.(?:txt|json|bpe)|merges\.txt|"
     r"encoder\.json|dict\.txt|.*\.model")
 _VOCABULARY = re.compile(r"vocab\..*|encoder\.json|.*\.model")
-_NEW_VOCABULARY = "tokenizer.json"      # read where there is no other
+_NEW_VOCABULARY = re.compile(r"tokenizer\.json")        # read where there is no other
 # Kinds of weights; the first kind that exists is taken.
 _WEIGHTS = tuple(map(re.compile, (
     r"model\.safetensors", r"model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors",
@@ -40,11 +39,7 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """A model, or a data set, at one commit.
-
-    Attributes:
-        licence: as its card says; "" if it does not.
-    """
+    """A model, or a data set, at one commit. `licence`: as its card says, or ""."""
 
     name: str
     commit: str
@@ -58,8 +53,7 @@ _taken: dict[str, Snapshot] = {}
 
 
 def is_hub_name(path: str | os.PathLike) -> bool:
-    return os.fspath(path).startswith("hf://") and not os.fspath(path).startswith(
-        ("hf://datasets/", "hf://spaces/"))
+    return re.match("hf://(?!datasets/|spaces/)", os.fspath(path)) is not None
 
 
 def taken() -> list[Snapshot]:
@@ -81,13 +75,9 @@ def name_of_copies(text: str) -> str:
 
 @functools.cache
 def dataset_commit(path: str, name: str, revision: str = "main") -> str:
-    """Returns the commit that a revision of a data set of the Hub means, and prints it.
-
-    The Hub is not asked where the revision is a commit.
-
-    Raises:
-        InputError: there is no such data set, it is not open, or the Hub does not answer.
-    """
+    """Returns the commit that a revision of a data set of the Hub means, and prints it, unless the
+    revision is a commit. InputError if there is no such data set, it is not open, or the Hub does
+    not answer."""
     if _COMMIT.fullmatch(revision):
         return revision
     try:
@@ -105,12 +95,9 @@ def _say(line):
 
 
 def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
-    """Returns the local folder, or file, of a model of the Hub; another path as it is.
-
-    Raises:
-        InputError: `path` is no path; there is no such model, it is not open, its weights are
-            pickles, or the Hub does not answer.
-    """
+    """Returns the local folder, or file, of a model of the Hub; another path as it is. InputError
+    if `path` is no path; there is no such model, it is not open, its weights are pickles, or the
+    Hub does not answer."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"the path is {path!r}; give the name of a folder or a file, a str.")
     path = os.fspath(path)
@@ -125,7 +112,8 @@ def _place(path, with_weights):
                          "@REVISION and /FILE.")
     name, revision, inner = match[1], match[2] or "main", match[3] or ""
     folder = _folder(path, name, revision, inner, with_weights)
-    snapshot = Snapshot(name, os.path.basename(folder), _licence(os.path.join(folder, _CARD)))
+    snapshot = Snapshot(name, os.path.basename(folder),
+                        in_card(os.path.join(folder, _CARD), "license"))
     _taken[os.path.abspath(folder)] = snapshot
     _say(snapshot)
     return os.path.join(folder, *inner.split("/")) if inner else folder
@@ -152,13 +140,19 @@ def _folder(path, name, revision, inner, with_weights):
         raise explained from error
 
 
-def _licence(card):
-    if not os.path.isfile(card):
+def in_card(path: str | os.PathLike, key: str) -> str:
+    """Returns the text of a key in the head of a model's card, a file; "" without one."""
+    text = ""
+    if is_file(path):
+        with open_file(path, "rb") as file:
+            text = file.read().decode("utf-8", "replace")
+    if not text.startswith("---"):
         return ""
     try:
-        return str(hub.ModelCard.load(card, ignore_metadata_errors=True).data.license or "")
-    except ValueError:      # the card is not YAML
+        value = hub.ModelCard(text, ignore_metadata_errors=True).data.get(key)
+    except Exception:       # as the damage has it
         return ""
+    return value if isinstance(value, str) else ""
 
 
 def _wanted(path, names: Sequence[str], inner, with_weights) -> list[str]:
@@ -176,10 +170,9 @@ def _wanted(path, names: Sequence[str], inner, with_weights) -> list[str]:
     for pattern in _WEIGHTS:
         if weights := _in_folder(names, inner, pattern):
             return weights + beside + card
-    pickles = [name for name in _in_folder(names, inner, re.compile(".*"))
-               if name.endswith(PICKLES)]
-    if pickles:
-        raise InputError(_pickled(path, pickles[0]))
+    for name in _in_folder(names, inner, re.compile(".*")):
+        if name.endswith(PICKLES):
+            raise InputError(_pickled(path, name))
     raise InputError(f"{path} has no file of weights that bert_tf reads; its files are "
                      f"{', '.join(names[:8]) or 'none'}.")
 
@@ -194,7 +187,7 @@ def _beside(names, folder):
     beside = _in_folder(names, folder, _BESIDE)
     if any(_VOCABULARY.fullmatch(os.path.basename(name)) for name in beside):
         return beside
-    return beside + _in_folder(names, folder, re.compile(re.escape(_NEW_VOCABULARY)))
+    return beside + _in_folder(names, folder, _NEW_VOCABULARY)
 
 
 def _in_folder(names, folder, pattern):

@@ -27,10 +27,7 @@ def locked(path: str, what: str) -> Iterator[None]:
     The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` next to the file
     `path`. It names the process that holds it, and disappears when the block ends. A process that
     dies releases its lock; the file that it leaves is taken over. Blocks may be nested. A store has
-    no locks: there the block begins at once.
-
-    Args:
-        what: the flag or the job, the beginning of an error.
+    no locks: there the block begins at once. Errors begin with `what`, the flag or the job.
 
     Raises:
         Held: another process holds the lock; names its number and its machine.

@@ -1,9 +1,5 @@
-"""Files and folders by name, on this machine's disks or in a store that fsspec reaches.
-
-A name with a scheme, such as gs://bucket/run, belongs to a store; any other is local, and `os` gets
-it as it is. Lists of a store are never cached: another machine may have written since. The folders
-of a store are the beginnings of its files' names.
-"""
+"""Files and folders by name, on this machine's disks or, with a scheme such as gs://, in a store
+that fsspec reaches. Lists of a store are never cached: another machine may have written since."""
 
 import contextlib
 import errno
@@ -11,6 +7,7 @@ import os
 import posixpath
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,12 +40,8 @@ def scheme_of(path: str | os.PathLike) -> str:
 
 @contextlib.contextmanager
 def reaching(path: str | os.PathLike) -> Iterator[tuple[Any, str]]:
-    """Gives the store of a remote name, and the name there.
-
-    Raises:
-        OSError: as a local file would; has `strerror`.
-        InputError: the store can't be reached; one sentence.
-    """
+    """Gives the store of a remote name, and the name there; OSError, with `strerror`, as for a
+    local file, or InputError if the store can't be reached."""
     path = os.fspath(path)
     try:
         store = store_of(path)
@@ -86,11 +79,8 @@ def first_line(error: Any) -> str:
 
 
 def store_of(path: str) -> Any:
-    """Returns fsspec's file system of a remote name.
-
-    Raises:
-        InputError: there is no such scheme, or its package is not installed.
-    """
+    """Returns fsspec's file system of a remote name; InputError if there is no such scheme, or its
+    package is not installed."""
     scheme = scheme_of(path)
     if scheme in ("file", "local"):
         raise InputError(f"{path}: write local files without {scheme}://.")
@@ -235,10 +225,8 @@ def remove_file(path: str | os.PathLike) -> None:
 
 
 def remove_folder(path: str | os.PathLike) -> None:
-    """Removes a folder with all that is in it; nothing if it is absent.
-
-    Meanwhile other processes may rename or remove files of the folder, or add one.
-    """
+    """Removes a folder with all that is in it; nothing if it is absent. Meanwhile other processes
+    may rename or remove files of the folder, or add one."""
     if is_remote(path):
         with contextlib.suppress(FileNotFoundError), reaching(path) as (store, name):
             store.rm(name, recursive=True)
@@ -252,6 +240,14 @@ def remove_folder(path: str | os.PathLike) -> None:
                 return
             if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or tries == _TRIES:
                 raise
+
+
+def stage_folder() -> str:
+    """Returns the folder of copies, which only this user may read; makes it."""
+    folder = os.environ.get("BERT_TF_STAGE_FOLDER") or os.path.join(
+        tempfile.gettempdir(), f"bert_tf-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
 
 
 def make_folders(path: str | os.PathLike) -> None:

@@ -1,5 +1,6 @@
-"""Files opened for reading, plain or packed, local or in a store; JSON objects in files."""
+"""Files opened for reading, plain or packed, local, in a store, or from a pipe; JSON in files."""
 
+import atexit
 import bz2
 import contextlib
 import gzip
@@ -8,16 +9,23 @@ import io
 import json
 import lzma
 import os
+import re
+import shutil
+import stat
+import tempfile
 import zlib
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import file_size, is_file, is_remote, reaching, scheme_of
+from bert_tf.files.places import file_size, is_file, is_remote, reaching, scheme_of, stage_folder
 
 # The name of standard input, or output, in the place of a file's.
 STANDARD = "-"
-# Files with the bytes of pipes, which `pipes.as_file` made: {name of the file: name of the pipe}.
-PIPES: dict[str, str] = {}
+_STANDARD_NAMES = (STANDARD, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+# Flags that name files to read, which may be pipes. Other flags may name a pipe to write to.
+READ_FLAGS = re.compile("(?:.*_)?(?:input|train|dev|test|predict|transfer|vocab|config)_file")
+# Files with the bytes of pipes, which `as_file` made: {name of the pipe: name of the file}.
+_pipes: dict[str, str] = {}
 # Errors of reading a damaged file, plain or packed.
 READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)
 _GZIP = b"\x1f\x8b\x08"
@@ -33,10 +41,7 @@ _BLOCK = 4 << 20
 
 
 def open_file(path: str | os.PathLike, mode: str = "r", **options: Any) -> Any:
-    """Opens a file to read it, as `open` does; UTF-8 unless it is opened for bytes.
-
-    Files are written by `write_aside`.
-    """
+    """Opens a file to read it, as `open` does; UTF-8 unless it is opened for bytes."""
     if "b" not in mode:
         options.setdefault("encoding", "utf-8")
     if not is_remote(path):
@@ -54,8 +59,11 @@ def check_input(path: str, flag: str) -> None:
         raise InputError(f"--{flag}: there is no file {path}; check the name.")
 
 
-def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """Reads the JSON object in the file `path`; an error names the line."""
+def read_json(path: str | os.PathLike, absent: dict | None = None) -> dict[str, Any]:
+    """Reads the JSON object in the file `path`; an error names the line. `absent`: the values
+    without a file; None: an InputError."""
+    if absent is not None and not is_file(path):
+        return absent
     try:
         with open_file(path, "rb") as file:
             return parse_json(file.read(), path)
@@ -128,8 +136,40 @@ def _open_zstd(file):
     return io.BufferedReader(pyarrow.CompressedInputStream(packed, "zstd"), 1 << 20)
 
 
+def is_pipe(path: str) -> bool:
+    """Returns whether a name is standard input, a pipe or a device, whose bytes come once."""
+    if path == STANDARD:
+        return True
+    try:
+        mode = os.stat(path).st_mode if path and not is_remote(path) else 0
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+def as_file(path: str, default: str | None = None) -> str:
+    """Returns the name of a file with the bytes of a pipe, which lasts as long as the process; or
+    the name itself if it is not a pipe. A flag whose `default` is `STANDARD` can read standard
+    input piece by piece; its value is then `STANDARD`."""
+    if not isinstance(path, str) or not is_pipe(path):
+        return path
+    if path in _STANDARD_NAMES:
+        path = STANDARD
+        if default == STANDARD:
+            return path
+    if path not in _pipes:
+        folder = tempfile.mkdtemp(prefix="pipe-", dir=stage_folder())
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        name = os.path.join(folder, os.path.basename(path) if path != STANDARD else "stdin")
+        with (open(0, "rb", closefd=False) if path == STANDARD else open(path, "rb")) as file, \
+                open(name, "wb") as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+        _pipes[path] = name
+    return _pipes[path]
+
+
 def shown_name(path: str) -> str:
-    path = PIPES.get(path, path)
+    path = next((pipe for pipe, name in _pipes.items() if name == path), path)
     return "standard input" if path == STANDARD else path
 
 

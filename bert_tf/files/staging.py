@@ -1,9 +1,6 @@
-"""Copies of remote files on this machine's disk, for libraries that open files by name.
-
-A copy's name identifies the version of the file. A copy is kept until the room for copies is used
-up; then the least recently used copy is removed. BERT_TF_STAGE_FOLDER names the folder of copies,
-BERT_TF_STAGE_BYTES the room.
-"""
+"""Copies of remote files on this machine's disk, in BERT_TF_STAGE_FOLDER, for libraries that open
+files by name. A copy's name has the version of the file. Copies beyond BERT_TF_STAGE_BYTES go, the
+least recently used first."""
 
 import contextlib
 import hashlib
@@ -14,21 +11,13 @@ import tempfile
 import time
 
 from bert_tf.errors import InputError
-from bert_tf.files.places import files_under, identity, is_remote, reaching
+from bert_tf.files.places import files_under, identity, is_remote, reaching, stage_folder
 from bert_tf.files.reading import open_unpacked, read_range
 
 # Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
 _ROOM = 20 << 30
 # Seconds that a copy is kept after its last use: another process may be about to open it.
 _IN_USE = 600
-
-
-def stage_folder() -> str:
-    """Returns the folder of copies, which only this user may read; makes it."""
-    folder = os.environ.get("BERT_TF_STAGE_FOLDER") or os.path.join(
-        tempfile.gettempdir(), f"bert_tf-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return folder
 
 
 def upload_place(path: str) -> str:
@@ -45,11 +34,7 @@ def send(source: str, target: str) -> None:
 
 def staged(path: str) -> str:
     """Returns the name of a local file with a remote one's content; the name itself if it is local.
-
-    Raises:
-        OSError: the file is absent.
-        InputError: the store can't be reached.
-    """
+    OSError if the file is absent; InputError if the store can't be reached."""
     if not is_remote(path):
         return path
 
@@ -75,8 +60,7 @@ def copy_file(source: str, target: str) -> None:
 
 
 def _copied(path, version, write):
-    """Returns the name of a copy of a file in this version. If there is no copy yet, `write` writes
-    one under a temporary name."""
+    """The name of a copy of a file in this version, which `write` makes if there is none."""
     version = hashlib.sha256(f"{path}\n{version}".encode()).hexdigest()
     place = os.path.join(stage_folder(), "files", version, posixpath.basename(path))
     if not os.path.isfile(place):
@@ -106,20 +90,16 @@ def unpacked_range(path: str, version: str, start: int, end: int) -> bytes:
 def _unpacked(path, version):
     def unpack(aside):
         with open(aside, "wb") as copy, open_unpacked(path) as file:
-            _copy_unpacked(file, copy, path)
+            while block := file.read(1 << 20):
+                try:
+                    copy.write(block)
+                except OSError as error:
+                    raise InputError(
+                        f"{path} can't be unpacked into {stage_folder()} ({error.strerror}); make "
+                        "room, or set BERT_TF_STAGE_FOLDER to another folder.") from error
         _make_room(0)
 
     return _copied(path, f"{version}\nunpacked", unpack)
-
-
-def _copy_unpacked(file, copy, path):
-    while block := file.read(1 << 20):
-        try:
-            copy.write(block)
-        except OSError as error:
-            raise InputError(f"{path} can't be unpacked into {stage_folder()} ({error.strerror}); "
-                             "make room, or set BERT_TF_STAGE_FOLDER to another folder."
-                             ) from error
 
 
 def _make_room(size):

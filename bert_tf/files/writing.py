@@ -7,7 +7,6 @@ import hashlib
 import io
 import itertools
 import json
-import math
 import os
 import re
 import shutil
@@ -37,9 +36,7 @@ _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=lambda: No
 
 def leftovers(*paths: str) -> list[str]:
     """Lists the folders that processes left while they wrote some paths aside, or are writing now.
-
-    Only names that this module gives count: a user's own `path.tmp-old` stays. Files for a store
-    are written on this machine's disk.
+    Only names that this module gives count. Files for a store are written on this machine's disk.
     """
     targets = {upload_place(path) if places.is_remote(path) else str(path) for path in paths}
     folders = []
@@ -67,21 +64,16 @@ def remove_leftovers(*paths: str) -> None:
     for leftover in leftovers(*paths):
         process, machine, start = leftover.rpartition(ASIDE)[2].split("-")
         if machine != _machine():
-            is_written = time.time() - _last_written(leftover) < _DAY
+            is_written = True       # if a file vanishes meanwhile
+            with contextlib.suppress(FileNotFoundError):
+                is_written = time.time() - max(map(os.path.getmtime, [
+                    leftover, *places.files_under(leftover)])) < _DAY
         elif int(process) == os.getpid():
             is_written = start.startswith(_START)
         else:
             is_written = places.is_alive(int(process))
         if not is_written:
             shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _last_written(path):
-    """When a file, or the newest file of a folder, was written; a file that vanishes is new."""
-    try:
-        return max(map(os.path.getmtime, [path, *places.files_under(path)]))
-    except FileNotFoundError:
-        return math.inf
 
 
 @contextlib.contextmanager
@@ -104,13 +96,8 @@ def _check_regular(path):
 
 @contextlib.contextmanager
 def replace_aside(path):
-    """The name of a local file to write; it becomes `path` when the block ends without error.
-
-    The file is in a folder of its own, where libraries may write files next to it.
-
-    Raises:
-        InputError: `path` is a device or a pipe.
-    """
+    """The name of a local file to write, in a folder of its own; it becomes `path` when the block
+    ends without error. InputError if `path` is a device or a pipe."""
     _check_regular(path)
     place = upload_place(path) if places.is_remote(path) else path
     remove_leftovers(place)
@@ -164,15 +151,13 @@ def open_log(path):
 @contextlib.contextmanager
 def folder_aside(path, marker=""):
     """The name of a local folder to fill; it becomes `path` when the block ends without error.
+    InputError if `path` is there and isn't empty, or can't be written, or appears meanwhile; or
+    holds files that would not be written.
 
     Args:
         marker: end of the name of a file that marks the folder as whole for readers. A store can't
             rename folders, so there this file is sent last. A folder there that lacks this file was
             not finished: its files are replaced.
-
-    Raises:
-        InputError: `path` is there and isn't empty, or can't be written, or appears meanwhile; or
-            holds files that would not be written.
     """
     there = set(places.list_folder(path)) if places.is_folder(path) else set()
     is_in_the_way = places.is_taken(path) and (there or not places.is_folder(path))
