@@ -7,21 +7,10 @@ import shlex
 import textwrap
 from typing import Any
 
+from bert_tf import files
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.checkpoints.task_heads import resolve, task_folder, tasks_beside
-from bert_tf.files import (
-    FLAGFILE,
-    absolute,
-    exists,
-    fetched,
-    is_file,
-    is_folder,
-    name_of_copies,
-    open_file,
-    read_json,
-    snapshot_of,
-    write_aside,
-)
+from bert_tf.files import FLAGFILE, is_file, open_file, read_json
 from bert_tf.heads import HEADS
 from bert_tf.tasks.saved_task import SavedTask
 
@@ -68,7 +57,8 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
     """Writes README.md next to a model: its description, base, data, settings, scores, labels and
     licence, the code that uses it, and the command that made it.
 
-    A README.md that someone else wrote stays. A failure is a warning, since the model exists.
+    Returns the path, or None if a README.md that someone else wrote is there, which stays, or, with
+    a warning, if none could be written.
 
     Args:
         base: the model that training began with, or that was converted; "": as the folder says;
@@ -82,58 +72,50 @@ def write_card(folder: str | os.PathLike, base: str | None = "", command: str = 
         temporary: a folder that will be removed; the card names no file in it.
         saved: the task, lengths and labels; None: as in the task.json of `source`.
         scored: a sentence on how the scores were measured; None: the card has no scores.
-
-    Returns:
-        the path, or None if another README.md is there or none could be written.
     """
     folder = os.fspath(folder)
     path = os.path.join(folder, file)
     try:
-        if exists(path) and _MARK not in _read(path):
+        if files.exists(path) and _MARK not in _read(path):
             return None
         text = card(folder, base, command, source, name, note, snippet, temporary, saved, scored)
-        with write_aside(path) as file:
-            file.write(text)
+        with files.write_aside(path) as written:
+            written.write(text)
     except Exception as error:      # damaged files, a network that is gone
         print(f"warning: {path} is not written ({type(error).__name__}: {error})", flush=True)
         return None
     return path
 
 
-def _head(kind, licence, **known):
-    """Returns the lines that the Hub reads; values that are empty are left out."""
-    lines = [f"license: {licence}"] * bool(licence)
-    for key, value in {**known, "tags": [kind]}.items():
-        if isinstance(value, str):
-            lines += [f"{key}: {value}"] * bool(value)
-        elif value:
-            lines += [f"{key}:", *(f"- {each}" for each in value)]
-    return "\n".join(["---", *lines, "---", _MARK])
+def _head(folder, base, saved, flags, scores, **known):
+    """The lines that the Hub reads; values that are empty are left out."""
+    from huggingface_hub import ModelCardData  # when a model is there; commands start without it
 
-
-def _described(folder, base, saved, flags, scores):
-    """What the Hub's readers look for, by its names."""
     named = re.fullmatch("hf://(.+)@.+", base)
-    classes = _json(os.path.join(folder, "config.json")).get("architectures")
+    classes = read_json(os.path.join(folder, "config.json"), {}).get("architectures")
     library, made_for = "", ""
     if classes and is_file(os.path.join(folder, "model.safetensors")):
         library, made_for = "transformers", classes[0]
     elif is_file(os.path.join(folder, MODEL_FILE)):
         library = "bert_tf"
     of_hub = re.findall(r"hf://datasets/([\w.-]+/[\w.-]+)", "\n".join(flags))
-    known = [name for name, tasks in _DATASETS.items() if saved and saved.task.name in tasks]
+    data = [name for name, tasks in _DATASETS.items() if saved and saved.task.name in tasks]
     metrics = [_METRICS[name] for score in scores
                if (name := score.rpartition("/")[2].removeprefix("eval_")) in _METRICS]
-    return {"base_model": named[1] if named else _in_card(base, "base_model"),
-            "library_name": library, "pipeline_tag": _pipeline(made_for, saved),
-            "datasets": list(dict.fromkeys([*known, *of_hub])),
-            "metrics": list(dict.fromkeys(metrics))}
+    values = {"base_model": named[1] if named else _in_card(base, "base_model"),
+              "library_name": library, "pipeline_tag": _pipeline(made_for, saved),
+              "datasets": list(dict.fromkeys([*data, *of_hub])),
+              "metrics": list(dict.fromkeys(metrics)), **known}
+    values = {key: value for key, value in values.items() if value}
+    return f"---\n{ModelCardData(**values).to_yaml()}\n---\n{_MARK}"
 
 
 def _pipeline(name, saved):
     """The Hub's name of the task of transformers' class, else of a `SavedTask`, or ""."""
-    if name.endswith("ForPreTraining") and not name.startswith("Electra"):
-        return "fill-mask"
+    if name.endswith("ForPreTraining"):     # with a masked LM, or a head that the Hub can't name
+        from bert_tf.checkpoints.huggingface_models import MODELS
+        return "fill-mask" * any(name == f"{model.classes}{end}" and "masked_lm" in heads
+                                 for model in MODELS.values() for end, heads in model.pretraining)
     if not name and saved:
         head, _ = saved.task.kind.head(saved.task, saved.options)
         return _PIPELINES.get(getattr(HEADS.get(head), "huggingface", ""), "")
@@ -153,40 +135,48 @@ def card(folder: str, base: str | None = "", command: str = "", source: str = ""
          note: str = "", snippet: str | None = None, temporary: str = "",
          saved: SavedTask | None = None, scored: str | None = "") -> str:
     """Returns the text of the card of a folder; see `write_card`."""
-    name = name or os.path.basename(absolute(folder))
+    name = name or os.path.basename(files.absolute(folder))
     if snippet is None:
         snippet = _snippet(folder, SavedTask.read(folder), name)
     source = source or folder
     config = _config(folder) or _config(source)
     saved, flags, trial = saved or SavedTask.read(source), _flags(source), _best_trial(source)
     if base == "":
-        base = trial.get("init_checkpoint") or _value(flags, "init_checkpoint")
-    base, licence = _origin(base or "")
-    head = _described(folder, base, saved, flags, {} if scored is None else _read_scores(source))
-    base = _shown(f"={base}")[1:]
+        base = trial.get("init_checkpoint") or next((
+            line.partition("=")[2] for line in flags if line.startswith("--init_checkpoint=")), "")
+    base = base or ""
+    if base and (snapshot := files.snapshot_of(files.fetched(base))):
+        base, licence = f"hf://{snapshot.name}@{snapshot.commit}", snapshot.licence
+    else:
+        licence = _in_card(base, "license")
+    scores = {} if scored is None else _read_scores(source)
+    kind = config.get("model_type", "bert")
+    head = _head(folder, base, saved, flags, scores, license=licence, tags=[kind])
+    rows = _table("score", [(name, f"{value:.4f}") for name, value in scores.items()])
+    licensed = "That of the base and of the data; the files do not name one."
+    if licence:
+        licensed = f"{licence}, as its base."
     sections = {
         "Data": _data(source, flags, temporary),
         "Settings": _table("setting", _settings(saved, flags, trial)),
-        "Scores": _scores(source, scored),
-        "Labels": _labels(saved) or _tasks(source),
+        "Scores": f"{scored}\n\n" * bool(scored and rows) + rows,
+        "Labels": _labels(saved) or "\n".join(      # of a model of several tasks
+            f"- {task}: {_labels(each) or 'no labels'}" for task, each in _saved_tasks(source)),
         "Use": snippet and f"```python\n{snippet}\n```",
-        "Made by": textwrap.indent(_shown(name_of_copies(command or " \\\n    ".join(
+        "Made by": textwrap.indent(_shown(files.name_of_copies(command or " \\\n    ".join(
             map(shlex.quote, filter(None, flags))))), "    "),
-        "Licence": f"{licence}, as its base." if licence else (
-            "That of the base and of the data; the files do not name one.")}
-    kind = config.get("model_type", "bert")
-    parts = [_head(kind, licence, **head), f"# {name}",
-             _what(kind, config, saved, base) + f" {note}" * bool(note),
-             *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]
-    return "\n\n".join(parts) + "\n"
+        "Licence": licensed}
+    what = _what(kind, config, saved, _shown(f"={base}")[1:]) + f" {note}" * bool(note)
+    return "\n\n".join((head, f"# {name}", what, *(
+        f"## {title}\n\n{text}" for title, text in sections.items() if text))) + "\n"
 
 
 def _config(folder) -> dict[str, Any]:
     """The configuration of the model in a folder, or of the model of several tasks that a task's
     folder belongs to; {} without one."""
     folder = os.path.dirname(resolve(os.path.join(folder, MODEL_FILE))[1])
-    return (_json(os.path.join(folder, "bert_config.json"))
-            or _json(os.path.join(folder, "config.json")))
+    return (read_json(os.path.join(folder, "bert_config.json"), {})
+            or read_json(os.path.join(folder, "config.json"), {}))
 
 
 def _what(kind, config, saved, base):
@@ -223,25 +213,14 @@ def _labels(saved):
         for label, shown in zip(task.labels, task.label_names or task.labels))
 
 
-def _tasks(folder):
-    """Lines on the labels of each task of a multi-task model; "" for other models."""
-    return "\n".join(f"- {name}: {_labels(saved) or 'no labels'}"
-                     for name, saved in _saved_tasks(folder))
-
-
 def _saved_tasks(folder):
     tasks = [(name, SavedTask.read(task_folder(folder, name))) for name in tasks_beside(folder)]
     return [(name, saved) for name, saved in tasks if saved]
 
 
 def _read(path):
-    with open_file(path, "rb") as file:
-        return file.read().decode("utf-8", "replace")
-
-
-def _json(path):
-    """The values of a JSON file; {} without the file."""
-    return read_json(path) if is_file(path) else {}
+    with open_file(path, errors="replace") as file:
+        return file.read()
 
 
 def _flags(folder):
@@ -255,17 +234,13 @@ def _flags(folder):
     return [said[1] if said else "", *(line for line in lines if not line.startswith("#"))]
 
 
-def _value(flags, name):
-    return next((line.partition("=")[2] for line in flags if line.startswith(f"--{name}=")), "")
-
-
 def _best_trial(folder):
     path = os.path.join(folder, "results.json")
     if not is_file(path):
         return {}
     results = read_json(path)
     best = results["best"]
-    return {**_json(os.path.join(folder, "trials", best, "settings.json")),
+    return {**read_json(os.path.join(folder, "trials", best, "settings.json"), {}),
             **results["trials"].get(best, {})}
 
 
@@ -273,7 +248,7 @@ def _data(folder, flags, temporary):
     """Lines on the records next to the model, or on the files that the flags name."""
     lines = []
     for split in ("train", "dev", "test"):
-        if manifest := _json(os.path.join(folder, "records", f"{split}.manifest.json")):
+        if manifest := read_json(os.path.join(folder, "records", f"{split}.manifest.json"), {}):
             names = [each["name"] for each in manifest.get("inputs", ())
                      if not temporary or os.path.dirname(each["name"]) != temporary]
             sources = ", ".join(f"`{_shown(f'={name}')[1:]}`" for name in names)
@@ -282,15 +257,6 @@ def _data(folder, flags, temporary):
             lines.append(f"- {split}: " + " of ".join(filter(None, (number, sources))))
     return "\n".join(lines) or "\n".join(
         f"- `{_shown(line.removeprefix('--'))}`" for line in flags if "input_file=" in line)
-
-
-def _scores(folder, measured):
-    """The table of the scores, below the sentence on how they were `measured`; "" for None."""
-    if measured is None:
-        return ""
-    scores = _read_scores(folder)
-    return f"{measured}\n\n" * bool(measured and scores) + _table(
-        "score", [(name, f"{value:.4f}") for name, value in scores.items()])
 
 
 def _read_scores(folder):
@@ -327,20 +293,9 @@ def _snippet(folder, saved, name):
             f"print(predictor({example}))")
 
 
-def _origin(base):
-    """The name of a base, which for a model of the Hub is that and its commit, and its licence."""
-    if base and (snapshot := snapshot_of(fetched(base))):
-        return f"hf://{snapshot.name}@{snapshot.commit}", snapshot.licence
-    return base, _in_card(base, "license")
-
-
 def _in_card(base, key):
     """The value of a key in the card of the base, "" if it has none."""
     if not base:
         return ""
-    if not is_folder(base):
-        base = os.path.dirname(base)
-    path = os.path.join(base, NAME)
-    head = is_file(path) and re.match(r"---\n(.*?)\n---", _read(path), re.S)
-    value = head and re.search(rf"^{key}:\s*([\w./-]+)\s*$", head[1], re.M)
-    return value[1] if value else ""
+    folder = base if files.is_folder(base) else os.path.dirname(base)
+    return files.in_card(os.path.join(folder, NAME), key)
