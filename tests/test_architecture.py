@@ -356,7 +356,6 @@ LOCAL = {
     "bert_tf/checkpoints/checksummed.py": "a file that is being written aside",
     "bert_tf/checkpoints/keras_hub.py": "a folder that is being written aside",
     "bert_tf/models/ernie/weights.py": "a folder that is being written aside",
-    "bert_tf/checkpoints/safetensors_files.py": "a folder that is being written aside",
     "bert_tf/training/reporting.py": "a file that grows, on this disk",
     "bert_tf/text_model.py": "a temporary folder",
     "data_prep/extract_text.py": "installed packages",
@@ -379,7 +378,7 @@ def test_one_function_writes_safetensors():
     """The library writes arrays that do not lie in order as other numbers."""
     assert [str(path.relative_to(ROOT)) for path in sources(*PACKAGES) if re.search(
         r"safetensors\.\w+ import .*\bsave|safetensors\.numpy\.save", path.read_text("utf-8"))
-            ] == ["bert_tf/checkpoints/safetensors_files.py"]
+            ] == ["bert_tf/checkpoints/checksummed.py"]
 
 
 def code_lines(node, text):

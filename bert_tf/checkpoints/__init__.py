@@ -1,7 +1,5 @@
-"""Weights in every format: one table of names each, read in both directions.
-
-Reading a format imports that format's module and no other's.
-"""
+"""Weights in every format: one table of names each, read in both directions. Reading a format
+imports that format's module and no other's."""
 
 import lazy_loader
 

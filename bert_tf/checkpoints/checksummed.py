@@ -3,13 +3,16 @@ writes several in any order) has the checksum, which counts as zeros in itself, 
 
 import contextlib
 import json
+import os
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import google_crc32c
 import numpy as np
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
-from bert_tf.checkpoints import safetensors_files
 from bert_tf.errors import InputError
 from bert_tf.files import open_file, replace_aside, staged
 
@@ -23,10 +26,27 @@ class DamagedError(InputError):
     """A checksummed file has changed since it was written."""
 
 
+def save(path: str, values: Mapping[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Writes arrays to a .safetensors file, without a copy of them in memory. The library writes
+    the bytes of an array that is transposed, sliced or in Fortran's order as they lie in memory,
+    which gives other numbers, and makes files that their owner alone can read."""
+    with open(path, "wb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+    # Not np.ascontiguousarray, which gives a single number a dimension.
+    arrays = {name: np.asarray(value, order="C") for name, value in values.items()}
+    try:
+        save_file(arrays, path, metadata)
+    except SafetensorError as error:
+        if not (match := re.search(r"\(os error (\d+)\)", str(error))):
+            raise
+        raise OSError(int(match[1]), os.strerror(int(match[1])), str(path)) from error
+    os.chmod(path, mode)
+
+
 def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
     """Writes NumPy arrays and a JSON value, whole or not at all."""
     with replace_aside(path) as aside:
-        safetensors_files.save(aside, tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
+        save(aside, tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
         with open(aside, "r+b") as file:
             seal = b"%08x" % _checksum(file, 0)
             file.seek(_HEAD_SIZE)

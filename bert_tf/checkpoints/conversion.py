@@ -20,6 +20,7 @@ from bert_tf.heads import HEADS
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.library_settings import SETTINGS_FILE
 from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
 # The heads of every pre-trained BERT; the account lists the heads that a file lacks.
 _USUAL_HEADS = ("pooler", "masked_lm", "next_sentence")
@@ -53,24 +54,18 @@ def _without(weights, heads):
     return dataclasses.replace(weights, tensors=tensors, ignored=ignored)
 
 
-def _check_has(weights, changes):
-    known = {field.name for field in dataclasses.fields(weights.config)}
-    for flag, key in (*((name, name) for name in TABLES),
-                      ("hidden_act", weights.config.activation_key)):
-        if getattr(changes, flag) and key not in known:
-            raise InputError(f"--{flag}: {weights.source} has the type "
-                             f"{weights.config.model_type}, which has no such setting; leave the "
-                             "flag out.")
-
-
 def _change(weights, changes):
     """The changed `Weights`, and sentences on the changes."""
-    _check_has(weights, changes)
-    notes = [*weights.notes]
+    config, notes = weights.config, [*weights.notes]
+    known = {field.name for field in dataclasses.fields(config)}
+    for flag, key in (("hidden_act", config.activation_key), *zip(TABLES, TABLES)):
+        if getattr(changes, flag) and key not in known:
+            raise InputError(f"--{flag}: {weights.source} has the type {config.model_type}, which "
+                             "has no such setting; leave the flag out.")
     weights = _without(weights, changes.leave_out)
     if changes.hidden_act:
         weights = dataclasses.replace(weights, config=dataclasses.replace(
-            weights.config, **{weights.config.activation_key: changes.hidden_act}))
+            config, **{config.activation_key: changes.hidden_act}))
     for step in (cut, grow, round_to):
         weights, more = step(weights, changes)
         notes += more
@@ -97,12 +92,10 @@ def _account(weights, tensors, table, name, notes):
                          f"{weights.source}; give --leave_out={','.join(torn)}.")
     left = {tensor.name: f"of the head {names.head(ours)}, which the format {name} does not have"
             for ours, tensor in weights.tensors.items() if ours not in written}
-    return Account(
-        weights.source, {ours: weights.tensors[ours].name for ours in sorted(written)},
-        {**weights.ignored, **left},
-        [head for head in _USUAL_HEADS if head not in weights.heads and head in places],
-        "so not converted",
-        tuple(dict.fromkeys((*notes, *table.notes))))
+    missing = [head for head in _USUAL_HEADS if head not in weights.heads and head in places]
+    return Account(weights.source, {ours: weights.tensors[ours].name for ours in sorted(written)},
+                   {**weights.ignored, **left}, missing, "so not converted",
+                   tuple(dict.fromkeys((*notes, *table.notes))))
 
 
 def _finite(weights):
@@ -250,25 +243,11 @@ def round_to(weights: Weights, changes) -> tuple[Weights, list[str]]:
             [f"{others} tensors converted to {changes.dtype}."])
 
 
-def pieces(token: str, vocabulary: Vocabulary) -> list[int]:
-    """The ids of a token's longest sub-words, from left to right; [UNK] if it can't be cut."""
-    ids, mark, rest = [], "", token
-    if token.startswith("##") and len(token) > 2:
-        mark, rest = "##", token[2:]
-    while rest:
-        end = next((end for end in range(len(rest), 0, -1) if mark + rest[:end] in vocabulary.ids),
-                   None)
-        if end is None:
-            return [vocabulary.unk_id]
-        ids.append(vocabulary.ids[mark + rest[:end]])
-        mark, rest = "##", rest[end:]
-    return ids or [vocabulary.unk_id]
-
-
-def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]]:
-    """For the id of each token that only `new` has, the ids of its sub-words in `old`; both are
-    vocabularies of WordPiece. InputError if `new`, the vocabulary at `path`, isn't `old` with
-    tokens added at its end or in unused slots."""
+def new_rows(tokenizer: WordpieceTokenizer, new: Vocabulary, path: str) -> dict[int, list[int]]:
+    """For the id of each token that only `new` has, the ids of its sub-words in a tokenizer.
+    InputError if `new`, the vocabulary at `path`, isn't the tokenizer's with tokens added at its
+    end or in unused slots."""
+    old = tokenizer.vocabulary
     if new.size < old.size:
         raise InputError(f"{path} has {new.size} tokens, fewer than the {old.size} of the "
                          "checkpoint's vocabulary; give the checkpoint's vocabulary with words "
@@ -278,8 +257,10 @@ def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]
             raise InputError(f"{path}, line {index + 1} is {after!r}, but the checkpoint's "
                              f"vocabulary has {before!r} there; give the checkpoint's vocabulary "
                              "with words added.")
-    return {index: pieces(token, old) for index, token in enumerate(new.tokens)
-            if index >= old.size or token != old.tokens[index]}
+    added = {index: token for index, token in enumerate(new.tokens)
+             if index >= old.size or token != old.tokens[index]}
+    return {index: tokenizer.match(token.removeprefix("##"), token.startswith("##"))
+            for index, token in added.items()}
 
 
 def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
@@ -291,12 +272,13 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
     tokenizer = open_tokenizer(path, rows=weights.config.vocab_size)
     new, held, rows = tokenizer.vocabulary, weights.config.vocab_size, {}
     if changes.vocab_file and weights.vocab_file:
-        old = open_tokenizer(weights.vocab_file, rows=held).vocabulary
-        if old.tokens != new.tokens and tokenizer.name != "wordpiece":
+        own = open_tokenizer(weights.vocab_file, rows=held)
+        old = own.vocabulary
+        if old.tokens != new.tokens and not own.name == tokenizer.name == "wordpiece":
             raise InputError(f"{path} is not the vocabulary of the checkpoint, "
                              f"{weights.vocab_file}; words can only be added to a WordPiece "
                              "vocabulary.")
-        rows = new_rows(old, new, path)
+        rows = new_rows(own, new, path)
     elif new.size > held:
         raise InputError(f"{path} has {new.size} tokens, but the model has only {held}; give the "
                          "vocabulary of the checkpoint.")
@@ -328,11 +310,10 @@ def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str]
         written = os.path.join(aside, "model")
         convert(path, written, "huggingface", changes)
         if labels:
-            config = os.path.join(written, "config.json")
+            config, numbered = os.path.join(written, "config.json"), dict(enumerate(labels))
             write_json(config, {
-                **read_json(config),
-                "id2label": {str(number): label for number, label in enumerate(labels)},
-                "label2id": {label: number for number, label in enumerate(labels)}})
+                **read_json(config), "id2label": {str(i): numbered[i] for i in numbered},
+                "label2id": {label: i for i, label in numbered.items()}})
         settings, special_tokens = (os.path.join(written, name) for name in (
             SETTINGS_FILE, "special_tokens_map.json"))      # fastembed reads the second one
         if exists(settings) and not exists(special_tokens):

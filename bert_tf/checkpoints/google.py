@@ -46,10 +46,9 @@ _HEADS = (
 
 
 def _encoder_rows(layer, parts):
-    return (
-        *encoder_rows(KINDS, (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer,
-                      parts),
-        ("pooler/dense", "bert/pooler/dense", DENSE), *_HEADS)
+    embeddings = (f"bert/embeddings/{name}" for name in names.EMBEDDINGS)
+    return (*encoder_rows(KINDS, embeddings, layer, parts),
+            ("pooler/dense", "bert/pooler/dense", DENSE), *_HEADS)
 
 
 def _mobilebert_rows(norm):
@@ -63,10 +62,8 @@ class _Model:
 
     Attributes:
         mark: a prefix of names, or several, that marks its checkpoints; empty for BERT.
-        rows: of the `Format`.
-        rows_without_norms: of networks that do not normalise, if their names differ.
-        prefix: the prefix of its files.
-        config: the file of its configuration.
+        rows, rows_without_norms: of the `Format`; of networks without norms, if they differ.
+        prefix, config: the prefix of its files; the file of its configuration.
         defaults: its code's values for keys that are not in that file.
         own: keys of parts that BERT lacks.
         activations: {its name: ours} of activations, where they differ.
@@ -194,19 +191,16 @@ def table_for(weights: Weights) -> Format:
 
 def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights
                   ) -> tuple[dict[str, Tensor], Account]:
-    """Joins ELECTRA's two networks in one checkpoint, with shared embeddings once, and their
-    accounts."""
+    """Joins ELECTRA's two networks, with shared embeddings once, and their accounts."""
     mark, table = _MODELS["electra"].mark, table_for(generator)
     its = {name: tensor for name, tensor in to_table(generator, table).items()
            if name not in tensors or tensors[name].name != tensor.name}
-    mapped = {f"generator/{ours}": tensor.name for ours, tensor in generator.tensors.items()
-              if any(tensor.name == other.name for other in its.values())}
+    written = {tensor.name for tensor in its.values()}
+    joined = account.joined({ours: tensor.name for ours, tensor in generator.tensors.items()
+                             if tensor.name in written})
     return ({**tensors, **{re.sub(f"^{mark}", "generator/", name): its[name] for name in its}},
-            dataclasses.replace(
-                account, mapped={**account.mapped, **mapped},
-                ignored={name: reason for name, reason in account.ignored.items()
-                         if name not in mapped.values()},
-                missing=[name for name in account.missing if name not in generator.heads]))
+            dataclasses.replace(joined, missing=[
+                name for name in account.missing if name not in generator.heads]))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:

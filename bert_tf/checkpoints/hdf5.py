@@ -13,25 +13,23 @@ from bert_tf.errors import InputError
 _DTYPES = ("<f2", "<f4", "<f8", "<i4", "<i8")
 
 
-def _tensor(data, path, item):
-    if item.dtype.str not in _DTYPES:
-        return Tensor(path, item.shape, "another type", None)
-    offset = item.id.get_offset() if item.size else 0
-    if offset is None:
-        raise ValueError(f"{path} is compressed, outside the file, or not in one piece")
-    shape, dtype = item.shape, item.dtype
-    array = np.frombuffer(data, dtype, item.size, offset) if item.size else np.empty(0, dtype)
-    return Tensor(path, shape, dtype.name, lambda: array.reshape(shape))
-
-
 def tensors(data: bytes, source: str) -> dict[str, Tensor]:
     """Returns an HDF5 file's `Tensor`s by their paths; InputError, which names `source`, if it is
     damaged, or more than plain arrays in groups."""
     by_path = {}
 
     def add(path, item):
-        if isinstance(item, h5py.Dataset):
-            by_path[path] = _tensor(data, path, item)
+        if not isinstance(item, h5py.Dataset):
+            return
+        shape, dtype = item.shape, item.dtype
+        if dtype.str not in _DTYPES:
+            by_path[path] = Tensor(path, shape, "another type", None)
+            return
+        offset = item.id.get_offset() if item.size else 0
+        if offset is None:
+            raise ValueError(f"{path} is compressed, outside the file, or not in one piece")
+        array = np.frombuffer(data, dtype, item.size, offset) if item.size else np.empty(0, dtype)
+        by_path[path] = Tensor(path, shape, dtype.name, lambda: array.reshape(shape))
 
     def check(path, link):
         if not isinstance(link, h5py.HardLink):

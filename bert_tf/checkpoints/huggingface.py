@@ -143,9 +143,8 @@ def _tie(tensors, model, tied, file):
 def _check_segments(config, vocabulary, path):
     """Raises InputError for a RoBERTa with BERT's tokenizer, which gives pairs segments; warns of
     another network whose tokenizer gives none."""
-    beside, settings = rules.beside(vocabulary, SETTINGS_FILE), {}
-    if beside:
-        settings = read_json(beside)
+    beside = os.path.join(os.path.dirname(vocabulary), SETTINGS_FILE)
+    settings = read_json(beside, {})
     inputs = settings.get("model_input_names")
     gives = not isinstance(inputs, list) or "token_type_ids" in inputs
     # What transformers 5 writes names its backend; there ALBERT's class gives no segments.
@@ -187,20 +186,20 @@ def _differences(model, config, parts):
 def _table_of(model, values, tensors, config, task=None):
     """The table of a file, where `task` counts as in `_classifier`."""
     head = _classifier(model, values, tensors, task)
-    if not config or not config.is_causal:
-        return _table(model, head, model.prefix)
-    if head and HEADS[head].is_pooled:
+    is_causal = config and config.is_causal
+    if is_causal and head and HEADS[head].is_pooled:
         head = None
     seen = _table(model, head, model.prefix)
+    if not is_causal:
+        return seen
     return dataclasses.replace(
         seen, ignored=(*seen.ignored, _BLIND),
         rows=tuple(row for row in seen.rows if names.head(row[0]) != "next_sentence"))
 
 
 def read(file: str) -> Source:
-    path, values, config = rules.beside(file, "config.json"), {}, None
-    if path:
-        values = read_json(path)
+    path, config = rules.beside(file, "config.json"), None
+    values = read_json(path) if path else {}
     tensors = safetensors_files.tensors(file)
     if (problem := values.get("problem_type")) not in (None, *configs.PROBLEMS):
         raise InputError(f"{path}: problem_type must be {' or '.join(configs.PROBLEMS)}, not "
@@ -222,11 +221,8 @@ def read(file: str) -> Source:
         mobilebert.join_output(tensors)
     notes = _cut_positions(tensors, model, values)
     if config:
-        parts = []
-        if model.output_biases[0] in tensors:
-            parts.append("masked_lm")
-        if any(".pooler." in f".{name}" for name in tensors):
-            parts.append("pooler")
+        parts = ["masked_lm"] * (model.output_biases[0] in tensors)
+        parts += ["pooler"] * any(".pooler." in f".{name}" for name in tensors)
         notes = (*notes, *_differences(model, config, parts))
     table = functools.partial(_table_of, model, values, tensors, config)
     return Source(file, config, tensors, table(), vocabulary,

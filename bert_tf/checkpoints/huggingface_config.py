@@ -62,8 +62,7 @@ def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
                            if name in values}}
     # A key that files of this type do not have says nothing, as in transformers.
     known = [key for key in (*KEYS, *model.keys) if key in values and model.names.get(key, key)]
-    ours = {**model.defaults, **{key: values[key] for key in known},
-            "model_type": kind}
+    ours = {**model.defaults, **{key: values[key] for key in known}, "model_type": kind}
     if kin in model.kin:
         ours["model_type"] = kin
     if values.get("is_decoder"):

@@ -23,35 +23,29 @@ class Model:
     """The files of a `model_type`; rows are as in `rules.Format`.
 
     Attributes:
-        classes: the prefix of its class names.
-        prefix: of the encoder's tensors in files with a head.
-        encoder: rows of the encoder and the pooler, without the prefix.
-        heads: rows of the heads that are not classifiers.
-        copies: further tensors that may be copies of the embeddings, and are never written.
-        kin: kinds of BERT with files of this type, apart from a key of `config.json`.
+        classes, prefix: of its class names; of the encoder's tensors in files with a head.
+        encoder, heads: rows of the encoder and the pooler, without the prefix; of heads that are
+            not classifiers.
         pretraining: (end of a class's name, its heads) of classes without a task; the first whose
             heads are all present is written.
         classifier: the two layers of its sequence classifier; the first one replaces the pooler.
             Empty for one layer after the pooler.
-        pad_token_id: default of files.
-        positions_after_padding: whether the first token has the position after `pad_token_id`, so
-            that the positions before are unused.
+        positions_after_padding: whether the positions up to `pad_token_id` are unused.
         keys: fields of the configuration in files of this type, in addition to `KEYS`.
         projection: the layer after the embeddings, where files hold it even for equal widths.
         fixed: settings with their only possible value: any other is another network.
-        defaults: values of the configuration's fields that a file lacks.
-        names: {field of the configuration: another key of files}; "" where files have no key, so
-            that the field has its default.
-        written: further keys and values that files get.
+        defaults, written: values of fields that a file lacks; further keys that files get.
+        names: {field of the configuration: another key of files}; "" where files have no key.
         others: heads that its classes build in another way.
+        copies: further tensors that may be copies of the embeddings, and are never written.
+        kin: kinds of BERT with files of this type, apart from a key of `config.json`.
         ignored: (pattern, reason) of further tensors that no encoder needs, see `rules.Format`.
+        exact_gelu: whether its masked LM's head has the exact GELU whatever `hidden_act` is.
+        causal: the end of the class name of a left-to-right language model, or "".
         notes: sentences for writers of such files on how transformers computes.
         check: raises InputError for `Weights` whose network transformers can't build; None for
             networks like BERT's.
-        exact_gelu: whether its masked LM's head has the exact GELU whatever `hidden_act` is, where
-            this library and the originals take `hidden_act`.
         renamed: beginnings of further names of tensors, and the names that files get.
-        causal: the end of the class name of a left-to-right language model, or "".
     """
 
     classes: str

@@ -12,7 +12,7 @@ from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.tokenization import unigram
 from bert_tf.tokenization.base import ADDED, Tokenizer
 from bert_tf.tokenization.byte_bpe import MERGES_FILE, read_merges
-from bert_tf.tokenization.tokenizer_json import NAME
+from bert_tf.tokenization.library_settings import TOKENIZER_FILE as NAME
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
 # What an added token of tokenizers has; transformers' files have further keys.
@@ -28,9 +28,9 @@ _NEVER = -1000.0
 
 def _own_settings(tokenizer):
     special = tokenizer.vocabulary.special
-    ends = {"eos_token": special["sep"]} if "sep" in special else {}
-    begins = {"bos_token": special["cls"]} if "cls" in special else {}
-    return {"RobertaTokenizer": begins | ends, "AlbertTokenizer": begins | ends,
+    ends = {f"{end}_token": special[role] for end, role in (("bos", "cls"), ("eos", "sep"))
+            if role in special}
+    return {"RobertaTokenizer": ends, "AlbertTokenizer": ends,
             "T5Tokenizer": {"extra_ids": 100, **ends}, "XLNetTokenizer": {"padding_side": "left"},
             "PreTrainedTokenizerFast": ends if tokenizer.name == "byte_bpe" else {},
             }.get(tokenizer.library_class, {})
@@ -93,9 +93,7 @@ def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
     """Returns the `tokenizers.Tokenizer` that gives the same ids; `config` has its `settings`."""
     from tokenizers import AddedToken
 
-    plain = tokenizer
-    if ADDED in tokenizer.settings:
-        plain = tokenizer.plain
+    plain = tokenizer.plain
     made = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "gpt_bpe": _gpt,
             "sentencepiece": _unigram}[tokenizer.name](plain)
     named = {}

@@ -135,14 +135,11 @@ def read(file: str) -> Source:
 
 
 def _labels_beside(file):
-    path = rules.beside(file, "task.json")
-    task = path and read_json(path).get("task")
+    task = read_json(os.path.join(os.path.dirname(file), "task.json"), {}).get("task")
     if not isinstance(task, dict):
         return ()
     labels = task.get("label_names") or task.get("labels") or ()
-    if not all(isinstance(label, str) for label in labels):
-        return ()
-    return tuple(labels)
+    return tuple(labels) if all(isinstance(label, str) for label in labels) else ()
 
 
 def table_for(weights: Weights) -> Format:

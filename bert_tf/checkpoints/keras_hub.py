@@ -57,24 +57,20 @@ def _config(path):
     sizes = values.get("config")
     if values.get("class_name") != _CLASS["class_name"] or not isinstance(sizes, dict):
         raise InputError(f"{path} must describe keras-hub's BertBackbone.")
+    ours = {ours: sizes[key] for key, ours in _SIZES.items() if key in sizes}
     with naming(path):
-        ours = {ours: sizes[key] for key, ours in _SIZES.items() if key in sizes}
         return EncoderConfig.from_dict({
             **ours, "attention_probs_dropout_prob": ours.get("hidden_dropout_prob", 0.1)})
 
 
 def read(file: str) -> Source:
-    path, config = rules.beside(file, "config.json"), None
+    path, vocabulary = (rules.beside(file, name) for name in ("config.json", KERAS_HUB_VOCABULARY))
     with open_file(file, "rb") as content:
-        tensors = hdf5.tensors(content.read(), file)
-    if path:
-        config = _config(path)
-    return Source(file, config,
-                  {name.replace("encoder/", "encoder_0/"): tensor
-                   for name, tensor in tensors.items()},
-                  FORMAT, rules.beside(file, KERAS_HUB_VOCABULARY),
-                  settings_beside(os.path.join(os.path.dirname(file), KERAS_HUB_VOCABULARY)).get(
-                      "do_lower_case"))
+        tensors = {name.replace("encoder/", "encoder_0/"): tensor
+                   for name, tensor in hdf5.tensors(content.read(), file).items()}
+    settings = settings_beside(os.path.join(os.path.dirname(file), KERAS_HUB_VOCABULARY))
+    return Source(file, _config(path) if path else None, tensors, FORMAT, vocabulary,
+                  settings.get("do_lower_case"))
 
 
 _NOTES = (("tokenize_chinese_chars",
@@ -111,9 +107,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         os.makedirs(os.path.dirname(vocabulary))
         with open(vocabulary, "wb") as file:
             file.write(weights.tokenizer.vocabulary.files[VOCAB_FILE])
+        strips = weights.tokenizer.settings.get("strip_accents", lower)
         write_json(os.path.join(folder, "tokenizer.json"), {
             "module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer",
             "registered_name": "keras_hub>BertTokenizer",
             "config": {"name": "bert_tokenizer", "config_file": "tokenizer.json",
-                       "lowercase": lower, "strip_accents":
-                       weights.tokenizer.settings.get("strip_accents", lower)}})
+                       "lowercase": lower, "strip_accents": strips}})

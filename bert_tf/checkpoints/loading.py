@@ -28,7 +28,6 @@ class FileFormat:
     Attributes:
         home: the module's name in `bert_tf`.
         endings: of its file names; () where another format's module finds them.
-        writable: whether it is written.
     """
 
     home: str
@@ -58,25 +57,6 @@ FORMATS = {
 _NAME = re.compile(r"[A-Za-z][\w.]*(-[\w.]+)+")
 # Where layers share weights, these keys too change the network without changing a shape.
 _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_parts")
-
-
-def _find(path):
-    """The module of the format of the weights at `path`, and their file; InputError for none, for
-    several, or for a format that can't be trusted."""
-    path = fetched(path)
-    candidates = weights_at(path)
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        files = " and ".join(file for _, file in candidates)
-        raise InputError(f"{path} holds {files}; name one of these files.")
-    check_exists(path)
-    if pickles := sorted(name for name in _files(path) if name.endswith(PICKLES)):
-        raise InputError(f"{pickles[0]} is not read, because such files can run code or need other "
-                         "libraries; convert the file to model.safetensors.")
-    raise InputError(f"{path} holds no checkpoint: no TensorFlow checkpoint (*.index), "
-                     "model.safetensors, model.weights.h5, model.keras, checkpoint-*.safetensors "
-                     "or params of ERNIE; name the right folder.")
 
 
 def _files(path):
@@ -112,7 +92,20 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     """Returns the checkpoint at `path`, a folder of any format or the checkpoint in it, in its own
     names. `task` is the classifier's head, a name in `HEADS`, where the files leave it open; with
     `generator`, it is the generator of ELECTRA's pre-training."""
-    form, file = _find(path)
+    path = fetched(path)
+    candidates = weights_at(path)
+    if len(candidates) > 1:
+        files = " and ".join(file for _, file in candidates)
+        raise InputError(f"{path} holds {files}; name one of these files.")
+    if not candidates:
+        check_exists(path)
+        if pickles := sorted(name for name in _files(path) if name.endswith(PICKLES)):
+            raise InputError(f"{pickles[0]} is not read, because such files can run code or need "
+                             "other libraries; convert the file to model.safetensors.")
+        raise InputError(f"{path} holds no checkpoint: no TensorFlow checkpoint (*.index), "
+                         "model.safetensors, model.weights.h5, model.keras, "
+                         "checkpoint-*.safetensors or params of ERNIE; name the right folder.")
+    (form, file), = candidates
     source = form.read(file).for_task(task)
     if not generator:
         return source
@@ -141,8 +134,8 @@ def read_config(path: str | os.PathLike) -> EncoderConfig:
 
 
 def read_for(path: str | os.PathLike, config: EncoderConfig) -> Weights:
-    """Returns the `Weights` at `path` for a network of `config`. The configuration next to the
-    checkpoint may differ, if both make the same network."""
+    """Returns the `Weights` at `path` for a network of `config`, which the configuration next to
+    the checkpoint makes too."""
     return _translate_for(read_source(path), config)
 
 
@@ -165,15 +158,12 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
     """Loads a checkpoint into an encoder or a Learner; returns an `Account` of what was read.
 
     Where the file has them, the pooler and the heads of the model's objectives are loaded too, and
-    the generator of an `Electra`; if absent, these keep their initial values.
+    the generator of an `Electra`; if absent, these keep their initial values. InputError if
+    anything is wrong; the model is unchanged then.
 
     Args:
-        checkpoint: a folder of any format, or the checkpoint in it; or the result of `read`, whose
-            file is not opened again.
+        checkpoint: a folder of any format, or the checkpoint in it; or the result of `read`.
         model: an encoder or a `Learner`; its configuration must fit the checkpoint.
-
-    Raises:
-        InputError: anything is wrong; the model is unchanged then.
     """
     heads = [objective.name for objective in getattr(model, "objectives", ())]
     task = next((head for head in heads if head in names.CLASSIFIERS), None)

@@ -4,39 +4,18 @@ A name is a variable's path relative to the network, as in Google's files. The n
 weights begin with the head's name. "{i}" is the number of a layer; layers that share weights have
 the numbers of `EncoderConfig.layer_weights`. A shape has one letter per axis; a digit is itself.
 
-The configuration gives the sizes of these letters:
+The configuration gives the sizes of V tokens of the vocabulary, T segments, M tasks, P positions,
+E width of the embeddings, H width of the layers (the hidden size), I width of the feed-forward
+layer, N attention heads, D width of an attention head, A width of all heads with queries and keys
+(and inner width of MobileBERT's layers), Z width of all heads, J = 2 H, L steps of a Universal
+Transformer's layer, O buckets of relative positions, X width of the vectors that predict hidden
+tokens, Y = X - E, S width of the input of the dense layer of MobileBERT's embeddings, and, in
+ModernBERT, q = 3 H and g = 2 I.
 
-    V   tokens of the vocabulary
-    T   segments
-    M   tasks
-    P   positions
-    E   width of the embeddings
-    H   width of the layers, the hidden size
-    I   width of the feed-forward layer
-    N   attention heads
-    D   width of an attention head
-    A   width of all attention heads with queries and keys; inner width of MobileBERT's layers
-    Z   width of all attention heads
-    J   2 H
-    L   steps of a Universal Transformer's layer
-    O   buckets of relative positions
-    X   width of the vectors that predict hidden tokens
-    Y   X - E
-    S   width of the input of the dense layer of MobileBERT's embeddings
-    q   3 H, in ModernBERT
-    g   2 I, in ModernBERT
-
-The weights give the sizes of these letters; recurrent networks use them for other sizes:
-
-    C   labels
-    Q   width of a head's hidden layer
-    F   width of the features that a head reads
-    U   width of an LSTM
-    G   gates of a recurrent layer: 4 U of an LSTM, 3 H of a GRU
-    K   layers of a weighted sum
-    R   places in a span
-    W   width of the embedding of a place
-    B   2 H + W
+The weights give the sizes of C labels, Q width of a head's hidden layer, F width of the features
+that a head reads, U width of an LSTM, G gates of a recurrent layer (4 U of an LSTM, 3 H of a GRU),
+K layers of a weighted sum, R places in a span, W width of the embedding of a place, B = 2 H + W.
+Recurrent networks use these letters for other sizes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -82,33 +61,27 @@ def _heads(named):
 
 
 def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
-    """The weights that a file may lack: some weights of heads (for `named` see `shapes`), the table
-    of tasks, which a network can learn later, and the vector of masked tokens, which the original's
-    XLNet has in pre-training alone."""
+    """The weights that a file may lack: some of heads (for `named` see `shapes`), the table of
+    tasks, and the vector of masked tokens, which the original's XLNet has in pre-training alone."""
     return {"embeddings/task_type_embeddings", "embeddings/mask_emb"} | {
         f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
-
-
-def _written_out(weights):
-    for name, shape in weights.items():
-        kind, _, letters = shape.rpartition(" ")
-        if kind == "dense":
-            yield from heads.dense(name, *letters).items()
-        elif kind == "norm":
-            yield from heads.norm(name, letters).items()
-        else:
-            yield name, letters
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
            ) -> dict[str, str]:
     """The shapes, in letters, of all weights that a network and its heads have, by names with "{i}"
     for the number of a layer. `named`: the rows in `heads.HEADS` of heads with own names."""
-    by_name = {
-        **dict(_written_out(config.weights())),
-        **{weight: shape for name, head in _heads(named) for part, shape in head.shapes.items()
-           if (weight := f"{name}/{part}") not in config.absent_weights},
-    }
+    by_name = {}
+    for name, shape in config.weights().items():
+        kind, _, letters = shape.rpartition(" ")
+        if kind == "dense":
+            by_name |= heads.dense(name, *letters)
+        elif kind == "norm":
+            by_name |= heads.norm(name, letters)
+        else:
+            by_name[name] = letters
+    by_name |= {weight: shape for name, head in _heads(named) for part, shape in head.shapes.items()
+                if (weight := f"{name}/{part}") not in config.absent_weights}
     how = config.quantisation
     if how and how.scheme == "affine":
         by_name |= dict.fromkeys(_moving_ranges(by_name), "")

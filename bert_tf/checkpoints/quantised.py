@@ -20,13 +20,8 @@ _FORMAT = Format(rows=None, ignored=(
 
 @dataclasses.dataclass(frozen=True)
 class Rounded:
-    """A matrix of integers (see bert_tf/layers/quantisation.py).
-
-    Attributes:
-        integers: int64 [I, O].
-        range: float32 scalar, or [2, G].
-        bits: of each.
-    """
+    """A matrix of `integers`, int64 [I, O], of so many `bits`, and their `range`, a float32 scalar
+    or [2, G] (see bert_tf/layers/quantisation.py)."""
 
     integers: np.ndarray
     range: np.ndarray

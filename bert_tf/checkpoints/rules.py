@@ -70,8 +70,7 @@ class Rule:
     """One variable of ours and another format's tensor with the same numbers.
 
     Attributes:
-        ours: our name.
-        theirs: the other format's.
+        ours, theirs: our name, and the other format's.
         shape: our shape, in the letters of `names`.
         layout: the other's shape in the same letters, or "transpose"; empty: ours. "transpose" and
             letters: that shape, after the axes were reversed.
@@ -161,13 +160,9 @@ class Source:
     """A checkpoint's contents, in its own names.
 
     Attributes:
-        file: its name in errors.
-        config: the configuration next to it, or None.
+        config, vocab_file: the configuration, and the vocabulary, next to the `file`, or None.
         tensors: by the names of the table.
-        vocab_file: the vocabulary next to it, or None.
-        do_lower_case: whether its tokenizer lower-cases; None if unknown.
-        labels: the names of the classes, if known.
-        notes: sentences on earlier changes.
+        labels, notes: the names of the classes, if known; sentences on earlier changes.
         generator: the `Source` of the generator in a checkpoint of ELECTRA's pre-training, or None.
         table_of: function from a classifier in `HEADS` to the `Format` with that classifier; None
             where the file names it.

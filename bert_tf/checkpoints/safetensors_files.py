@@ -2,15 +2,13 @@
 
 import functools
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from bert_tf.checkpoints import rules
+from bert_tf.checkpoints import checksummed, rules
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError, warn
 from bert_tf.files import read_json, staged, write_json
@@ -87,34 +85,13 @@ def labels(values: dict, file: str) -> tuple[str, ...]:
     return told if len({*told}) == len(told) else plain
 
 
-def save(path: str, values: Mapping[str, np.ndarray], metadata: dict[str, str]) -> None:
-    """Writes arrays to a .safetensors file, without a copy of them in memory. The library writes
-    the bytes of an array that is transposed, sliced or in Fortran's order as they lie in memory,
-    which gives other numbers, and makes files that their owner alone can read."""
-    with open(path, "wb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-    # Not np.ascontiguousarray, which gives a single number a dimension.
-    arrays = {name: np.asarray(value, order="C") for name, value in values.items()}
-    try:
-        save_file(arrays, path, metadata)
-    except SafetensorError as error:
-        if not (match := re.search(r"\(os error (\d+)\)", str(error))):
-            raise
-        raise OSError(int(match[1]), os.strerror(int(match[1])), str(path)) from error
-    os.chmod(path, mode)
-
-
-def _widest(values):
-    """The name of the narrowest type of floats that holds the numbers of all arrays."""
+def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any]) -> None:
+    """Writes `model.safetensors` and `config.json`. `values` have Hugging Face's names.
+    `config.json` names the narrowest type that holds the numbers of all weights, since transformers
+    5 else reads all of them in the type of the first."""
+    checksummed.save(os.path.join(folder, "model.safetensors"), values, {"format": "pt"})
     dtypes = {value.dtype for value in values.values()}
     if {"float16", "bfloat16"} <= {*map(str, dtypes)}:      # neither holds the other's numbers
         dtypes.add(np.dtype("float32"))
-    return str(max(dtypes, key=lambda dtype: dtype.itemsize))
-
-
-def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any]) -> None:
-    """Writes `model.safetensors` and `config.json`. `values` have Hugging Face's names.
-    `config.json` names the widest type of the weights, since transformers 5 else reads all of them
-    in the type of the first."""
-    save(os.path.join(folder, "model.safetensors"), values, {"format": "pt"})
-    write_json(os.path.join(folder, "config.json"), {**config, "torch_dtype": _widest(values)})
+    widest = max(dtypes, key=lambda dtype: dtype.itemsize)
+    write_json(os.path.join(folder, "config.json"), {**config, "torch_dtype": str(widest)})

@@ -27,13 +27,9 @@ class Weights:
     """A checkpoint in our names and shapes, whatever its format.
 
     Attributes:
-        source: the file that holds them.
-        config: the `EncoderConfig`.
-        tensors: a dict of `Tensor` by our names.
-        ignored: for each tensor of the file that is not used, the reason.
+        ignored: for each tensor of the file `source` that is not used, the reason.
         vocab_file, do_lower_case, labels, notes: as in `Source`.
-        generator: the `Weights` of the generator in a checkpoint of ELECTRA's pre-training, if it
-            is to be written too.
+        generator: of a checkpoint of ELECTRA's pre-training, if it is to be written too.
         origin: the `Source` that they were translated from.
     """
 
@@ -88,12 +84,9 @@ class Account:
     """Account of every tensor of a file and of every variable of a model or other format.
 
     Attributes:
-        source: the file.
-        mapped: the file's tensor by our name.
+        mapped, missing: the tensors of the file `source` by our names; our names without one.
         ignored: for each tensor of the file that is not used, the reason.
-        missing: our names that the file doesn't hold.
         absent: a phrase on the fate of the missing weights.
-        notes: further sentences.
     """
 
     source: str
@@ -232,10 +225,9 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
 
 
 def variables(model, held: Collection[str] = ()) -> dict:
-    """The variables of an encoder, or of a Learner, by our names.
-
-    If a task's objective is not in `held`, the heads of a file, and is the only one of its class,
-    it takes the name of its row in `heads.HEADS`, provided that `held` has it."""
+    """The variables of an encoder, or of a Learner, by our names. A task's objective that is not in
+    `held`, the heads of a file, takes the name of its row in `heads.HEADS`, if `held` has that and
+    it is the only one of its class."""
     encoder = getattr(model, "encoder", model)
     # Embeddings that are shared have the name of the network that they were made in.
     shared = encoder.embeddings.path.removesuffix("embeddings")

@@ -26,13 +26,11 @@ class Tokenizer:
     """Text -> ids. Tokenizers can be pickled.
 
     Attributes:
-        name: the kind of tokenizer, as recipes and `describe` give it.
-        do_lower_case: whether text is lower-cased and stripped of accents.
+        name, library_class: the kind, as recipes and `describe` give it; transformers' class or "".
         settings: further settings that are not at their defaults.
         word_prefix: the text put before a word that is encoded alone, so that it gets the tokens
             that it has after a space.
-        blank: the character that replaces a space in tokens; empty if there is no such character.
-        library_class: the class in transformers, if there is one.
+        blank: the character that replaces a space in tokens, or "".
     """
 
     name = word_prefix = blank = library_class = ""
@@ -97,16 +95,9 @@ class Tokenizer:
         return {name: values[:, columns].astype(np.int32) for name, values in rows.items()}
 
     def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
-        """Returns the text of ids: a str for [S], a list of str for [B, S] or for a list of lists.
-        Changes by the tokenizer, such as of case and blanks, stay.
-
-        Args:
-            skip_special: whether special tokens and padding are left out, but not unknown tokens
-                and masks.
-
-        Raises:
-            InputError: an id has no token.
-        """
+        """Returns the text of ids: a str for [S], a list of str for [B, S] or for a list of lists;
+        InputError if an id has no token. Changes by the tokenizer, such as of case, stay.
+        `skip_special` leaves out special tokens and padding, but not unknown tokens and masks."""
         rows = ids if isinstance(ids, (list, tuple)) else np.atleast_1d(ids)
         if np.ndim(rows[0]) if len(rows) else np.ndim(rows) == 2:
             return [str(self.decode(row, skip_special)) for row in rows]
@@ -179,13 +170,9 @@ class Tokenizer:
         raise NotImplementedError
 
     def excerpt(self, words: Sequence[str], ids: Sequence[int], before: int, after: int) -> str:
-        """Returns the part of a text that some of its tokens come from.
-
-        Args:
-            words: the words that hold the tokens, as given to `encode_words`.
-            before: number of tokens of the first word that precede them.
-            after: number of tokens of the last word that follow them.
-        """
+        """Returns the part of a text that some of its tokens come from, whose words are `words`, as
+        given to `encode_words`. `before` tokens of the first word precede them, and `after` of the
+        last follow them."""
         first, last = (self.encode_with_offsets(self.word_prefix + word)[1]
                        for word in (words[0], words[-1]))
         text, shift = " ".join(words), len(self.word_prefix)
@@ -297,7 +284,7 @@ def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
 
 def find_vocabulary(folder: str) -> str | None:
     """Returns the vocabulary's file in a folder, or None."""
-    library_file = tokenizer_json.find(folder)
+    library_file = library_settings.find_tokenizer_json(folder)
     if library_file and library_settings.has_other_class(folder):
         return library_file
     # A vocab.txt comes first where there are several.
@@ -336,7 +323,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
         raise InputError(f"there is no vocabulary in {folder}; name the file of the vocabulary.")
     library_settings.check_settings(path)
     opened = _open
-    if (os.path.basename(path) == tokenizer_json.NAME
+    if (os.path.basename(path) == library_settings.TOKENIZER_FILE
             and not library_settings.has_other_class(os.path.dirname(path))
             and tokenizer_json.has_old_files(path)):
         opened = _open_old_files

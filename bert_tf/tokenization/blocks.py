@@ -10,6 +10,7 @@ _REMEMBERED_WORDS = 1 << 18      # entries of a memory before it starts afresh
 REMEMBERED_CHARS = 40           # longer "words" are unspaced scripts and seldom come again
 _BLOCK_LINES = 4096
 BLOCK_CHARS = 1 << 20
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
@@ -53,6 +54,11 @@ def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
     for start in range(0, len(lines), _BLOCK_LINES):
         add_block(lines[start:start + _BLOCK_LINES])
     return np.concatenate(ids), np.concatenate(lengths)
+
+
+def whole(text: str) -> str:
+    """A text without halves of surrogate pairs, which UTF-8 can't hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def pack(ids: Iterable[int]) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, parse_json
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
+from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack, whole
 from bert_tf.tokenization.vocabulary import ANGLE_ROLES, Layout, Vocabulary, read_vocabulary_file
 from bert_tf.tokenization.wordpiece import members
 
@@ -32,7 +32,6 @@ _ASCII_WORD = re.compile(_WORD.format(letters="A-Za-z", numbers="0-9", spaces="\
 # White space at which a line can't simply be cut: all but single blanks.
 _ODD_SPACE = re.compile(f"[{_SPACES.replace(' ', '')}]|  ")
 BOUNDARY = re.compile(f"(?<=[^{_SPACES}]) (?=[^{_SPACES}])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_START = "\ud800"      # no valid text holds a surrogate
 
 
@@ -69,11 +68,7 @@ def find_words(text: str) -> Iterator[re.Match]:
 
 def spell(word: str) -> list[str]:
     """Returns the bytes of a word as printable characters; half a surrogate pair becomes U+FFFD."""
-    try:
-        content = word.encode("utf-8")
-    except UnicodeEncodeError:
-        content = _SURROGATE.sub("\ufffd", word).encode("utf-8")
-    return list(content.decode("latin-1").translate(_BY_CODE))
+    return list(whole(word).encode("utf-8").decode("latin-1").translate(_BY_CODE))
 
 
 def _unspell(token):
@@ -108,7 +103,8 @@ class ByteBpeTokenizer(Tokenizer):
         # Text never becomes a special token, even if merges would spell it.
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)
                        if "".join(pair) not in special}
-        self._words = Memory(self._encode_word)
+        self._words = Memory(lambda word: pack(map(
+            vocabulary.ids.__getitem__, merge_pairs(spell(word), self._ranks))))
         self._chunks = Memory(self._encode_chunk)
 
     def library_settings(self):
@@ -175,7 +171,7 @@ class ByteBpeTokenizer(Tokenizer):
     def _encode_block(self, lines):
         text = _LINE_START + f" {_LINE_START}".join(lines)
         if text.count(_LINE_START) > len(lines):
-            return self._encode_block([_SURROGATE.sub("\ufffd", line) for line in lines])
+            return self._encode_block(list(map(whole, lines)))
         if _ODD_SPACE.search(text):
             chunks = []
             for line in lines:
@@ -193,9 +189,6 @@ class ByteBpeTokenizer(Tokenizer):
         if chunk.startswith(_LINE_START):
             start, text = pack([-1]), chunk[1:]
         return start + b"".join(self._words[word.group()] for word in find_words(text))
-
-    def _encode_word(self, word):
-        return pack(map(self.vocabulary.ids.__getitem__, merge_pairs(spell(word), self._ranks)))
 
 
 def merge_pairs(symbols: list[str], ranks: Mapping[tuple[str, ...], int]) -> list[str]:

@@ -271,8 +271,7 @@ class Coverage(_Findings):
             known.add(word)
 
     def _try(self, name, words):
-        """Reads words with other settings, and counts the characters of those that still have
-        unknown tokens."""
+        """Counts the characters of the words that have unknown tokens with other settings too."""
         self.counts[name] += sum(map(len, words))
         for setting, tokenizer in _others(self._tokenizer.plain):
             if name == "tried" or not _drops_marks(tokenizer):

@@ -1,7 +1,4 @@
-"""Texts whose words are each split with one of two vocabularies (arXiv:1909.11687, section 3.1).
-
-Shapes: T tokens, W words.
-"""
+"""Texts whose words are each split with one of two vocabularies (arXiv:1909.11687, section 3.1)."""
 
 import zlib
 from collections.abc import Sequence

@@ -12,12 +12,12 @@ from bert_tf.tokenization.library_classes import OF_BERT, OWN_RULES, SAME_WORDS,
 
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
-_KERAS_HUB = "tokenizer.json"
+# Also keras-hub's settings, without a vocabulary.
+TOKENIZER_FILE = "tokenizer.json"
 SETTINGS_FILE = "tokenizer_config.json"
-# Settings with transformers' names, and in the second row those that it does not know.
+# Settings with transformers' names, and the last three, which it does not know.
 _KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents",
-          "add_prefix_space",
-          "drop_category_c", "join_quotes", "max_characters")
+          "add_prefix_space", "drop_category_c", "join_quotes", "max_characters")
 _USUAL_NAMES = ("vocab.txt", "vocab.json", "spiece.model")
 _MOST_ROWS = 1 << 40
 # Functions that give the added tokens in transformers' files, {id: token}; the last file counts.
@@ -25,16 +25,22 @@ _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
         str(index): {"content": token, "special": True, "normalized": True}
         for token, index in read.items()},
-    "tokenizer.json": lambda read: {str(token["id"]): token
-                                    for token in read.get("added_tokens", [])},
+    TOKENIZER_FILE: lambda read: {str(token["id"]): token
+                                  for token in read.get("added_tokens", [])},
     SETTINGS_FILE: lambda read: read.get("added_tokens_decoder", {})}
+
+
+def find_tokenizer_json(folder: str) -> str | None:
+    """Returns the folder's tokenizer.json; None without, or if it is keras-hub's."""
+    path = os.path.join(folder, TOKENIZER_FILE)
+    return path if isinstance(read_json(path, {}).get("model"), dict) else None
 
 
 def check_settings(path: str) -> None:
     """Raises InputError if transformers' tokenizer_config.json next to the vocabulary at `path`
     names a class that cuts texts as no tokenizer here does. Warns of settings that none follows."""
     beside = settings_file(path)
-    settings = _read(beside)
+    settings = read_json(beside, {})
     if settings.get("truncation_side") == "left":
         warn(f"{beside}: truncation_side is left, but texts that are too long lose their end "
               "here.")
@@ -51,10 +57,10 @@ def check_settings(path: str) -> None:
 def _check_class(path, beside, settings):
     model, key = os.path.join(os.path.dirname(path), "config.json"), "tokenizer_class"
     named = settings.get(key)
-    if named is None and (of_model := _read(model).get(key)) is not None:
+    if named is None and (of_model := read_json(model, {}).get(key)) is not None:
         beside, named = model, of_model
     # A tokenizer.json says itself how its class finds words.
-    has_rules = os.path.basename(path) == _KERAS_HUB and _bare(named) not in OWN_RULES
+    has_rules = os.path.basename(path) == TOKENIZER_FILE and _bare(named) not in OWN_RULES
     if named is None or has_rules or _is_known(named):
         # Code of the model's own, and the rules of the Japanese class.
         key = next((key for key in ("auto_map", "word_tokenizer_type") if settings.get(key)), "")
@@ -69,16 +75,11 @@ def _is_known(named):
     return named == "TokenizersBackend" or _bare(named) in SAME_WORDS
 
 
-def _read(path):
-    """The values of a JSON file; {} without the file."""
-    return read_json(path) if is_file(path) else {}
-
-
 def has_other_class(folder: str) -> bool:
     """Whether transformers' files in a folder name a class of none of the tokenizers here, so that
     a tokenizer.json says more than other files."""
     named = [name for file in (SETTINGS_FILE, "config.json")
-             if (name := _read(os.path.join(folder, file)).get("tokenizer_class"))]
+             if (name := read_json(os.path.join(folder, file), {}).get("tokenizer_class"))]
     return bool(named) and not _is_known(named[0])
 
 
@@ -87,7 +88,7 @@ def kind_beside(path: str) -> str:
     such as "bigbird" for BigBirdTokenizer or a model of the type big-bird; "" if none."""
     kind = ""
     for file in (os.path.join(os.path.dirname(path), "config.json"), settings_file(path)):
-        settings = _read(file)
+        settings = read_json(file, {})
         kind = _bare(settings.get("tokenizer_class") or "") or kind or str(
             settings.get("model_type") or "").replace("-", "")
     return kind.lower()
@@ -102,7 +103,7 @@ def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
     file names BERT's class and lacks settings: the class's defaults then count, not those of a
     tokenizer.json. `used`: the settings here, also those that are at their defaults."""
     beside = settings_file(path)
-    settings = _read(beside)
+    settings = read_json(beside, {})
     if _bare(settings.get("tokenizer_class")) not in OF_BERT:
         return
     lower = settings.get("do_lower_case", True)
@@ -138,7 +139,7 @@ def settings_beside(path: str) -> dict[str, Any]:
     """Returns the settings in the `settings_file` of the vocabulary at `path`, or of keras-hub's
     tokenizer. All classes of transformers that prepare text for SentencePiece join quotes."""
     beside = settings_file(path)
-    preset = path.removesuffix(KERAS_HUB_VOCABULARY) + _KERAS_HUB
+    preset = path.removesuffix(KERAS_HUB_VOCABULARY) + TOKENIZER_FILE
     settings: Any = {}
     if is_file(beside):
         settings = {"join_quotes": True, **read_json(beside)}
@@ -171,7 +172,7 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
             file = settings_file(path)
         # The reader that needs a damaged file raises the error.
         with contextlib.suppress(InputError, AttributeError, TypeError, KeyError):
-            added |= read(_read(file))
+            added |= read(read_json(file, {}))
     listed = {key: {name: value for name, value in token.items() if name != "id"}
               for key, token in added.items() if key.isdecimal() and _is_added(token, known)}
     size, held = len(tokens), {int(key) for key in listed if int(key) >= len(tokens)}

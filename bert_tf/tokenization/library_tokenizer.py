@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError, warn
-from bert_tf.files import is_file, read_json
+from bert_tf.files import read_json
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.blocks import encode_blocks
+from bert_tf.tokenization.blocks import encode_blocks, whole
 from bert_tf.tokenization.library_settings import SETTINGS_FILE
-from bert_tf.tokenization.tokenizer_json import NAME
+from bert_tf.tokenization.library_settings import TOKENIZER_FILE as NAME
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary, read_vocabulary_file
 
 # The files of special tokens, {"cls_token": "[CLS]", ...}; the last one counts.
@@ -26,7 +26,6 @@ _LEFT_BEHIND = ("auto_map", "name_or_path", "tokenizer_file", "special_tokens_ma
 _BLANKS = ("\u0120", "\u2581")      # of byte-level BPE, and of SentencePiece
 _PROBES = ("a", "1", "\u4e2d")
 _NOWHERE = re.compile("(?!)")       # no line can be cut without changing its ids
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class LibraryVocabulary(Vocabulary):
@@ -126,8 +125,7 @@ def described_by(folder: str) -> tuple[dict[str, Any], dict[str, str]]:
     described: dict[str, Any] = {}
     named: dict[str, str] = {}
     for name in _NAMED_IN:
-        path = os.path.join(folder, name)
-        described = read_json(path) if is_file(path) else {}
+        described = read_json(os.path.join(folder, name), {})
         for role in ("unk", "cls", "sep", "mask", "pad"):
             token = described.get(f"{role}_token")
             token = token.get("content") if isinstance(token, dict) else token
@@ -197,7 +195,7 @@ class LibraryTokenizer(Tokenizer):
 
     def _encode_block(self, lines):
         encoded = [encoding.ids for encoding in self._backend.encode_batch_fast(
-            list(map(_whole, lines)), add_special_tokens=False)]
+            list(map(whole, lines)), add_special_tokens=False)]
         lengths = np.fromiter(map(len, encoded), np.int32, len(encoded))
         return np.fromiter((index for ids in encoded for index in ids), np.int32,
                            int(lengths.sum())), lengths
@@ -205,7 +203,7 @@ class LibraryTokenizer(Tokenizer):
     def encode_with_offsets(self, text):
         """See `Tokenizer`. Tokens of one character share its offsets; added tokens, and those of
         blanks alone, keep blanks."""
-        encoding, offsets = self._backend.encode(_whole(text), add_special_tokens=False), []
+        encoding, offsets = self._backend.encode(whole(text), add_special_tokens=False), []
         for index, (start, end) in zip(encoding.ids, encoding.offsets):
             part = text[start:end]
             if part.strip() and index not in self._added:
@@ -247,8 +245,3 @@ class LibraryTokenizer(Tokenizer):
         if self._prefix:
             return token.startswith(self._prefix)
         return bool(self.blank) and not token.startswith(self.blank)
-
-
-def _whole(text):
-    """A text without halves of surrogate pairs, which the library can't take."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)

@@ -46,9 +46,7 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     Args:
         a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; without B
             where its length is 0, unless `all_pairs`.
-        vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`; one that spells its
-            words has `features`, which takes the place of their ids.
-        all_pairs: whether an empty B has its separator too.
+        vocabulary: one that spells its words has `features`, which takes the place of their ids.
 
     Returns:
         dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the class

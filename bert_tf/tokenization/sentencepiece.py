@@ -3,7 +3,6 @@ google-research/albert, tokenization.py (preprocess_text, encode_pieces); zihang
 prepro_utils.py; seqio's SentencePieceVocabulary (T5); microsoft/DeBERTa, spm_tokenizer.py."""
 
 import dataclasses
-import functools
 import itertools
 import math
 import re
@@ -17,13 +16,12 @@ import sentencepiece
 from bert_tf.errors import InputError
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import MODEL_FILE, Tokenizer, check_ids
-from bert_tf.tokenization.blocks import encode_blocks
+from bert_tf.tokenization.blocks import encode_blocks, whole
 from bert_tf.tokenization.vocabulary import BERT_ROLES, MASK, PADDING, Layout, Vocabulary
 
 BLANK = "\u2581"                # begins a piece that begins a word
 _BOUNDARY = re.compile(" ")
 _CHARACTER, _QUOTED = re.compile(r"."), re.compile("``|''|.")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # Types of pieces in the model's protocol buffer: no text becomes a control piece.
 _CONTROL, _USER_DEFINED = 3, 4
 # The punctuation of _is_start_piece_sp in ALBERT's create_pretraining_data.py lacks ' < = >.
@@ -199,8 +197,7 @@ class SentencepieceTokenizer(Tokenizer):
         return ids, [piece.replace(BLANK, " ") for piece in pieces]
 
     def word_starts(self, text: str) -> list[bool]:
-        """Whether each token of `text` begins a word; an unknown one is judged by its text, as
-        ALBERT does."""
+        """Whether each token of `text`, also an unknown one, begins a word (ALBERT)."""
         return [not self._continues(piece) for piece in self._pieces(text)[1]]
 
     def continuations(self, lines, ids, lengths):
@@ -247,7 +244,6 @@ class SentencepieceTokenizer(Tokenizer):
         try:
             return self._model.encode(texts, return_type=return_type, num_threads=1)
         except (RuntimeError, TypeError):       # half of a surrogate pair
-            whole = functools.partial(_SURROGATE.sub, "\ufffd")
             texts = list(map(whole, texts)) if isinstance(texts, list) else whole(texts)
             return self._model.encode(texts, return_type=return_type, num_threads=1)
 

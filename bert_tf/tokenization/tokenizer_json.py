@@ -2,15 +2,13 @@
 files are made from it: vocab.txt of WordPiece, or vocab.json and merges.txt of BPE."""
 
 import json
-import os
 from typing import Any
 
 from bert_tf.errors import InputError, warn
-from bert_tf.files import is_file, read_json
+from bert_tf.files import read_json
 from bert_tf.tokenization.library_settings import added_tokens, settings_beside
 from bert_tf.tokenization.vocabulary import ANGLE_ROLES, BERT_ROLES, PADDING
 
-NAME = "tokenizer.json"
 # Special tokens, which older files hold even if they were added to the vocabulary.
 _ROLES = frozenset((*BERT_ROLES.values(), PADDING, *ANGLE_ROLES.values(), "<|endoftext|>"))
 _OF_WORDPIECE = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
@@ -32,12 +30,6 @@ _SPECIAL: dict[str, list[set]] = {
     "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "WordBpe": [set()]}
 
 
-def find(folder: str) -> str | None:
-    """The folder's tokenizer.json; None without, or if it is keras-hub's, without a vocabulary."""
-    path = os.path.join(folder, NAME)
-    return path if is_file(path) and isinstance(read_json(path).get("model"), dict) else None
-
-
 def has_old_files(path: str) -> bool:
     """Whether `old_files` reads the file; the library tokenizers reads all others."""
     return _kind(read_json(path)) is not None
@@ -52,10 +44,11 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         warn(f"{path}: truncation.direction is Left, but texts that are too long lose their end "
              "here.")
     try:
-        model = read["model"]
-        tokens = _tokens(read)
-        is_word_bpe = kind == "WordBpe"
-        tokens = tokens if is_word_bpe else _without_added(tokens, model["vocab"])
+        model, tokens, is_word_bpe = read["model"], _tokens(read), kind == "WordBpe"
+        if not is_word_bpe:     # without tokens behind these: words are not cut into them
+            size = 1 + max((index for token, index in tokens.items()
+                            if token in model["vocab"] or token in _ROLES), default=-1)
+            tokens = {token: index for token, index in tokens.items() if index < size}
         ordered = sorted(tokens, key=tokens.__getitem__)
         added = added_tokens(path, ordered, {*model["vocab"], *_ROLES}, 0 if is_word_bpe else rows)
         more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
@@ -74,13 +67,6 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a tokenizer ({error!r}); save it again with "
                          "transformers.") from error
-
-
-def _without_added(tokens, vocabulary):
-    """{token: id} without the tokens added behind the vocabulary and its special ones."""
-    size = 1 + max((index for token, index in tokens.items()
-                    if token in vocabulary or token in _ROLES), default=-1)
-    return {token: index for token, index in tokens.items() if index < size}
 
 
 def _tokens(read):

@@ -193,8 +193,7 @@ class Vocabulary:
         return None if self.ids.keys().isdisjoint(("the", "\u2581the")) else True
 
     def looks_lower_case(self) -> bool:
-        """Whether text is lower-cased as far as the tokens show; not letters that have accents and
-        no case."""
+        """Whether text is lower-cased as far as the tokens show; not letters that have no case."""
         return not self._is_cased() and (not self.has_accents() or any(
             word.lower() != word.upper() for word in self._words))
 

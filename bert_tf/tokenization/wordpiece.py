@@ -90,8 +90,7 @@ _SPACE = re.compile(f"[{re.escape(SPACES)}]")        # the same where ideographs
 
 
 def split_chunks(text: str) -> list[str]:
-    """Splits `text` at spaces, before cleaning. Controls are deleted, not cut at as in
-    `str.split()`."""
+    """Splits `text` at spaces, before cleaning; not at controls, as `str.split()`, which go."""
     for char in _DELETED_SPACES:
         text = text.replace(char, "")
     return text.split()
@@ -198,8 +197,9 @@ class WordpieceTokenizer(Tokenizer):
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
         self._max_piece = max(map(len, vocabulary.tokens))
-        self._words = Memory(self._match)
-        self._chunks = Memory(self._encode_chunk, **{_LINE_END: pack([-1])})
+        self._words = Memory(lambda word: pack(self.match(word)))
+        self._chunks = Memory(lambda chunk: b"".join(map(
+            self._words.__getitem__, self.split(chunk))), **{_LINE_END: pack([-1])})
 
     @classmethod
     def reads(cls, path):
@@ -272,9 +272,6 @@ class WordpieceTokenizer(Tokenizer):
         ends = np.flatnonzero(ids < 0)
         return ids[ids >= 0], np.diff(ends, prepend=-1).astype(np.int32) - 1
 
-    def _encode_chunk(self, chunk):
-        return b"".join(map(self._words.__getitem__, self.split(chunk)))
-
     def _piece_offsets(self, pieces, positions):
         """The (start, end) of each piece of a word whose characters are at `positions`."""
         if pieces == [self.vocabulary.unk_id]:
@@ -288,17 +285,18 @@ class WordpieceTokenizer(Tokenizer):
             offsets.append((min(part), max(part) + 1))
         return offsets
 
-    def _match(self, word):
-        """Returns the packed ids of a word's longest pieces, left to right; [UNK] if none fits."""
-        length = len(word)
-        pieces, ids, start = self.vocabulary.ids, [], 0
+    def match(self, word: str, continues: bool = False) -> list[int]:
+        """Returns the ids of the longest pieces, from left to right, of a word, or of what
+        `continues` one; [UNK] if none fits."""
+        length, ids, start = len(word), [], 0
+        pieces = self._continuations if continues else self.vocabulary.ids
         while start < length <= MAX_WORD_CHARS:
             for end in range(min(length, start + self._max_piece), start, -1):
                 index = pieces.get(word[start:end])
                 if index is not None:
                     break
             else:
-                return pack([self.vocabulary.unk_id])
+                return [self.vocabulary.unk_id]
             ids.append(index)
             start, pieces = end, self._continuations
-        return pack(ids or [self.vocabulary.unk_id])
+        return ids or [self.vocabulary.unk_id]

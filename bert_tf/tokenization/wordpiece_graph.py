@@ -40,14 +40,9 @@ class WordsGraph:
     """Valid UTF-8, string [B] -> normalised string [B], with a space around every word.
 
     Character classes are Python's. `tf.strings.lower` knows Unicode 13 only, and NFD is
-    tensorflow-text's. For letters and marks that these and Python do not all know:
-
-    - a younger capital is not lower-cased, which matters only if the vocabulary holds its small
-    form;
-    - a younger accent may stay, or change places with another;
-    - a capital sigma next to a younger letter or mark may become the other one of σ and ς.
-
-    `is_unsure` finds such strings.
+    tensorflow-text's. So a younger capital is not lower-cased, a younger accent may stay, or change
+    places with another, and a capital sigma next to a younger letter or mark may become the other
+    one of σ and ς. `is_unsure` finds such strings.
     """
 
     def __init__(self, lower, strip_accents=None, drop_category_c=False,

@@ -73,6 +73,16 @@ def _gemma():
     return peer
 
 
+def _llama():
+    peer = _gemma()
+    peer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    peer.pre_tokenizer = None
+    peer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
+                                      decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return peer
+
+
 def _herbert():
     words = ["<s>", "</s>", "<unk>", "<pad>", "<mask>", *LETTERS,
              *(f"{letter}</w>" for letter in LETTERS), "th", "the</w>"]
@@ -89,7 +99,7 @@ def _herbert():
 
 # form -> its maker, the blank in its tokens, and what precedes a word that follows a blank
 FORMS = {"modernbert": (_modernbert, "Ġ", " "), "xlm_roberta": (_xlm_roberta, "▁", ""),
-         "gemma": (_gemma, "▁", " "), "herbert": (_herbert, "", "")}
+         "gemma": (_gemma, "▁", " "), "llama": (_llama, "▁", ""), "herbert": (_herbert, "", "")}
 
 
 @pytest.fixture(params=FORMS)
@@ -111,6 +121,7 @@ def test_ids_are_the_library_s(opened):
         assert row.tolist() == peer.encode(whole, add_special_tokens=False).ids, line
         assert tokenizer.encode_with_offsets(line)[0] == row.tolist()
         assert tokenizer(line)["input_ids"][0].tolist() == peer.encode(whole).ids
+        assert tokenizer.decode(row, False) == peer.decode(row, skip_special_tokens=False)
     assert tokenizer.encode_words(["the", "cat"])[0].tolist() == (
         peer.encode(f"{tokenizer.word_prefix}the cat", add_special_tokens=False).ids)
 
