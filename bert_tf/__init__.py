@@ -1,8 +1,5 @@
-"""BERT and its relatives on Keras 3.
-
-Names are imported when first used, so `import bert_tf` costs nothing and data jobs never load
-TensorFlow.
-"""
+"""BERT and its relatives on Keras 3. Names are imported when first used, so that `import bert_tf`
+costs nothing and data jobs never load TensorFlow."""
 
 import glob
 import os

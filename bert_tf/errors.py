@@ -10,12 +10,9 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """A bad file, line, flag, tensor or configuration.
-
-    The message is one sentence that names the fault and its remedy. Scripts print it
-    without a traceback and exit with its `status`; library users may catch it as a ValueError.
-    `is_asked_for` is true of a stop that the user asked for, which is reported but no error.
-    """
+    """A bad file, line, flag, tensor or configuration, named with the remedy in one sentence.
+    Scripts print it without a traceback and exit with its `status`; library users may catch it as a
+    ValueError. `is_asked_for` is true of a stop that the user asked for, which is no error."""
 
     status = 1
     is_asked_for = False
@@ -72,9 +69,7 @@ def choose_from(name: str, known: Iterable[str]) -> str:
     """Returns the end of a message on a wrong name: the name that is meant, and all there are."""
     known = list(known)
     meant = nearest(name, known)
-    begin = "choose from"
-    if meant:
-        begin = f"did you mean {meant}? The choices are"
+    begin = f"did you mean {meant}? The choices are" if meant else "choose from"
     return f"{begin} {', '.join(map(str, known))}."
 
 

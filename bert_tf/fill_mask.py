@@ -1,7 +1,4 @@
-"""A masked language model that is asked for the words behind masks.
-
-Shapes: B batch, S sequence, P masks of a text, K guesses, V vocabulary.
-"""
+"""A masked language model that is asked for the words behind masks. B batch, P masks, K guesses."""
 
 import dataclasses
 import itertools
@@ -33,8 +30,7 @@ _ROWS = 1 << 12     # sequences that are sorted by length at a time
 
 @dataclasses.dataclass(frozen=True)
 class _Row:
-    """A sequence: the ids of its first and of its second text, the positions [P] of the predicted
-    tokens, and the tokens [P] whose probability is asked for."""
+    """The ids of two texts, the positions [P] to predict, and the tokens [P] to score there."""
 
     first: Sequence[int]
     second: Sequence[int] = ()
@@ -108,11 +104,8 @@ class FillMask:
 
     def __call__(self, texts: str | tuple | list, top_k: int = 5) -> dict | list[dict]:
         """Returns the `top_k` likeliest tokens of each mask: a dict, or for a list of texts a list
-        of dicts in their order.
-
-        Raises:
-            InputError: a text has no mask or is too long; names its index.
-        """
+        of dicts in their order. InputError, which names the index, if a text has no mask or is too
+        long."""
         texts = listed(texts)
         if isinstance(texts, list):
             return list(self.stream(texts, top_k))
@@ -160,10 +153,8 @@ class FillMask:
     def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
                           ) -> float | list[float]:
         """Returns exp(-mean of log p) over the tokens of a text, or of each text in a list or an
-        array.
-
-        p is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
-        text here. `where` names a text in errors, given its index."""
+        array. p is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is
+        plain text here. `where` names a text in errors, given its index."""
         texts = listed(texts)
         if not isinstance(texts, list):
             return self.pseudo_perplexity([texts], where)[0]    # type: ignore[index]
@@ -273,10 +264,9 @@ class _Network:
         self.score = compiled(lambda ids, positions, tokens: tf.gather(
             log_probabilities(ids, positions), tokens, batch_dims=2),
             input_signature=[ids, places, places])
-        # Of ERNIE, label 1 says that B follows A.
         row, label = recipes.RECIPES.get(encoder.config.model_type), 0
         if row:
-            label = row.segments.next_label
+            label = row.segments.next_label     # says that B follows A
         self.follows = None
         if others:
             self.follows = compiled(lambda ids: tf.nn.softmax(logits(others[0], ids))[:, label],
@@ -284,8 +274,7 @@ class _Network:
 
     def run(self, function: Callable[[tuple], Iterable], rows: Iterable[_Row]
             ) -> Iterator[tuple[_Row, list[np.ndarray]]]:
-        """Yields each row with its part of the arrays that `function` returns for a batch: its
-        features, its positions and its tokens."""
+        """Yields each row with its part of the arrays that `function` returns for a batch."""
         rows = iter(rows)
         while piece := list(itertools.islice(rows, _ROWS)):
             results: list[Any] = [None] * len(piece)

@@ -1,8 +1,5 @@
-"""The heads of all objectives, one row each; every other list of heads is derived from this one.
-
-A head is an objective with weights of its own. Its name is the default name of the objective and
-begins the names of its weights. A row is data: no class is imported here.
-"""
+"""The heads of all objectives, one row each; every other list of heads is derived from this one. A
+head is an objective with weights of its own, whose names begin with the head's name."""
 
 import dataclasses
 import functools
@@ -23,8 +20,7 @@ class Choice(typing.NamedTuple):
     """A head of texts as `bert-finetune --head` offers it.
 
     Attributes:
-        name: the flag's value.
-        help: the head in words, with its defaults.
+        name, help: the flag's value; the head in words, with its defaults.
         flags: the flags of the head, and the arguments of its objective that they give.
         compares: whether the objective is built with `pairs`: whether each text is a pair.
         freezes: whether the head reads features, for which the encoder stays as it is.
@@ -42,18 +38,15 @@ class Head:
     """A head.
 
     Attributes:
-        name: the default name of the objective.
-        objective: the objective's class, a public name of `bert_tf`.
+        name, objective: the default name of the objective; its class, a public name of `bert_tf`.
         module: the module of that class: a file of `bert_tf/objectives/`, BERT's or a relative's.
         shapes: the weights by their names below the head's, with their shapes in the letters of
             `checkpoints.names`.
         task: whether the head is trained for a task; other heads are trained in pre-training.
         inputs: the axes of the features that it is trained on: B batch, S sequence, C choices.
         rebuildable: whether the weights alone show how the head was built.
-        huggingface: end of the name of its model in Hugging Face's transformers, after "BertFor",
-            or empty.
-        problem_type: the `problem_type` of that model's configuration, where one such class serves
-            several heads.
+        huggingface, problem_type: the end of the name of its model in transformers, after
+            "BertFor", or ""; its `problem_type`, where one such class serves several heads.
         choice: how a user chooses it; None if the task decides.
     """
 
@@ -72,8 +65,8 @@ class Head:
 
     @property
     def is_classifier(self) -> bool:
-        """Returns whether Google's and Hugging Face's files give its weights the name that all
-        such heads share. Then a file alone doesn't show which head it holds."""
+        """Whether Google's and Hugging Face's files give its weights a name that several heads
+        share, so that a file alone doesn't show which head it holds."""
         return self.huggingface in ("SequenceClassification", "TokenClassification",
                                     "MultipleChoice")
 

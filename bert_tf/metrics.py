@@ -38,14 +38,12 @@ def _scikit_learn(name, **options):
 
 
 def mean_f1(classes: int) -> Callable:
-    """Returns the score that is the mean over labels 0 to `classes` - 1 of their F1. A label that
-    occurs nowhere counts 0, where `macro_f1` leaves it out."""
+    """The mean over labels 0 to `classes` - 1 of their F1; one that occurs nowhere counts 0."""
     return _scikit_learn("f1_score", labels=range(classes), average="macro", zero_division=0)
 
 
 def _f1_of_labels(average):
-    """Returns F1 of any number of labels, or of a label that an example may have or not, [N, 1],
-    which scikit-learn would take for two labels."""
+    """F1 of any number of labels; scikit-learn would take a single one, [N, 1], for two labels."""
     of_several = _scikit_learn("f1_score", average=average, zero_division=0)
 
     def score(labels, predictions):
@@ -64,8 +62,7 @@ def _correlation(name):
 
 
 def is_entity_tag(tag: str) -> bool:
-    """Returns whether a tag is "B-" or "I-" with a type. Some treebanks have parts of speech such
-    as I- and I---------, which are none."""
+    """Whether a tag is "B-" or "I-" with a type; parts of speech such as I---------, are none."""
     return tag[:2] in ("B-", "I-") and bool(tag[2:].strip("-"))
 
 
@@ -165,8 +162,7 @@ def _gender_parity(labels, predictions):
 
 
 def _bleu(labels, predictions):
-    """Returns BLEU of a corpus by sacrebleu, with the international tokenization, as T5's original
-    has it (t5/evaluation/metrics.py)."""
+    """BLEU of a corpus with the international tokenization (T5's t5/evaluation/metrics.py)."""
     return _sacrebleu.corpus_bleu(predictions, [labels], tokenize="intl").score / 100
 
 

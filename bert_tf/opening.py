@@ -1,5 +1,5 @@
-"""A model of any format, opened: its configuration, its tokenizer, the task that it was fine-tuned
-for, its heads and its weights. The header is read once, values when a network takes them."""
+"""A model of any format, opened: configuration, tokenizer, task, heads and weights. The header is
+read once, values when a network takes them."""
 
 import dataclasses
 import functools
@@ -25,8 +25,7 @@ _LONGEST = 512      # tokens of a text, where the network knows no limit
 
 @dataclasses.dataclass(repr=False)
 class Model:
-    """A model before it is built. The tokenizer is opened when it is first used, with the
-    attributes of that time.
+    """A model before it is built.
 
     Attributes:
         path: folder or file of its weights, in any format; "" for random ones.
@@ -46,9 +45,8 @@ class Model:
     max_seq_length: int = 0
 
     def __repr__(self) -> str:
-        what = "no task"
-        if self.saved:
-            what = f"fine-tuned for {self.saved.task.name}, {self.saved.task.kind.title}"
+        task = self.saved and self.saved.task
+        what = f"fine-tuned for {task.name}, {task.kind.title}" if task else "no task"
         return f"Model({self.path!r}: {self.config.model_type}, {what})"
 
     @property
@@ -61,9 +59,7 @@ class Model:
         own = self.weights and self.weights.vocab_file
         path = self.vocab_file or own
         if not path:
-            where = "without --init_checkpoint"
-            if self.weights:
-                where = f"beside {self.weights.source}"
+            where = f"beside {self.weights.source}" if self.weights else "without --init_checkpoint"
             raise InputError(f"--vocab_file must be given: there is no vocabulary {where}.")
         lower = next((known for known in (
             self.do_lower_case, self.saved and self.saved.do_lower_case,
@@ -106,11 +102,8 @@ class Model:
 
     def learner(self, dtype: str | None = None,
                 heads: Sequence[tuple[str, dict]] | None = None) -> "training.Learner":
-        """Builds the Learner with all its weights.
-
-        Args:
-            heads: class and arguments of each objective; None: `heads`.
-        """
+        """Builds the Learner with all its weights. `heads`: class and arguments of each objective;
+        None: those of the model."""
         learner = training.Learner(networks.build(self.config, dtype=dtype), [
             getattr(objectives, name).from_config(
                 {**options, "config": self.config.to_dict(), "dtype": dtype})
@@ -180,9 +173,8 @@ def _options_of_spans(model, head):
 def task_of_labels(path: str) -> SavedTask | None:
     """Returns the task that the config.json of a folder in Hugging Face's format describes, if it
     has the head of a task; None for other folders. InputError if the head is none of ours."""
-    if path and (model := _described_by_labels(path)):
-        return model.saved
-    return None
+    model = _described_by_labels(path) if path else None
+    return model and model.saved
 
 
 def _described_by_labels(path):

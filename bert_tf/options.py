@@ -58,11 +58,8 @@ def _shape_of(hint):
 
 
 def as_json(value: Any) -> Any:
-    """Returns a value as it is after it was written and read: tuples are lists.
-
-    Jobs keep on disk all options that decide their results, so that the next start knows whether it
-    continues the same work: where what is on disk equals `as_json` of its own.
-    """
+    """Returns a value as it is after it was written and read: tuples are lists. A job continues
+    work on disk whose options equal `as_json` of its own."""
     return json.loads(json.dumps(value))
 
 

@@ -101,19 +101,28 @@ class Predictor:
 
     def _take(self, learner, tokenizer, saved_task, batch_size):
         check_least("batch_size", batch_size)
-        _check(learner, tokenizer, saved_task.task)
-        self._saved, self._kind = saved_task, saved_task.task.kind
+        check_fits(tokenizer.vocabulary, learner.encoder.config.vocab_size)
+        task, (objective,) = saved_task.task, learner.objectives
+        count = getattr(objective, "num_labels", 0)
+        if task.labels and task.kind.labels_are_classes and count != len(task.labels):
+            raise InputError(f"the model has {count} labels, but {TASK_FILE} has "
+                             f"{len(task.labels)}: {', '.join(task.labels)}; use the {TASK_FILE} "
+                             "from the model's training.")
+        self._saved, self._kind = saved_task, task.kind
         self._tokenizer, self._batch_size, self._coverage = tokenizer, batch_size, Coverage()
         self._length = saved_task.max_seq_length
-        self._positional = learner.objectives[0].positional
+        self._positional, self._fixed = objective.positional, objective.inputs
         # Sizes are unknown, so that the model is traced once and not for every length.
         self._choices = any(feature.axis == "C*S" for feature in self._kind.features)
-        self._fixed, self._heads = learner.objectives[0].inputs, counted_heads(
-            learner.encoder.config)
+        self._heads = counted_heads(learner.encoder.config)
         self._reads = self._kind.reads or (*learner.reads, *self._fixed)
         answer = functools.partial(answers, learner)
         if self._kind.reads:
-            answer = _writer(learner, self._kind, saved_task.options)
+            arguments = self._kind.generation(saved_task.options)
+
+            def answer(batch):
+                return {"tokens": learner.encoder.generate(*batch.values(), **arguments)}
+
         axes = {name: 2 + (self._choices and name not in self._fixed) for name in self._reads}
         self._forward = compiled(
             lambda *ids: answer(dict(zip(self._reads, ids))),
@@ -141,10 +150,7 @@ class Predictor:
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
         """Returns the predictions: a dict, or for a list of examples a list of dicts in their
         order. A list may also be an array, or a column or a table of pandas: a row an example.
-
-        Raises:
-            InputError: the model can't take an example; names its index.
-        """
+        InputError, which names the index, if the model can't take an example."""
         examples = listed(examples)
         if not isinstance(examples, list):
             return self.predict([examples], lambda _: "the example")[0]
@@ -157,7 +163,12 @@ class Predictor:
             return list(self._fill.stream(examples, where=where))
         parsed = [self._example(example, index, where(index))
                  for index, example in enumerate(examples)]
-        self._count(parsed)
+        texts = [text for example in parsed for text in example.texts]
+        if self._kind.name == "tagging":
+            texts = [" ".join(example.texts) for example in parsed]
+        if texts:
+            self._coverage.add(self._tokenizer, texts, *self._tokenizer.encode_lines(texts))
+            self._coverage.warn_once()
         # Pairs and single texts, or more and fewer choices, do not share a batch.
         alike = collections.defaultdict(list)
         for index, example in enumerate(parsed):
@@ -178,14 +189,6 @@ class Predictor:
         """What the vocabulary knows of all examples so far; a warning came with the first ones of
         which it knows too little."""
         return self._fill.coverage if self._fill else self._coverage
-
-    def _count(self, examples):
-        texts = [text for example in examples for text in example.texts]
-        if self._kind.name == "tagging":
-            texts = [" ".join(example.texts) for example in examples]
-        if texts:
-            self._coverage.add(self._tokenizer, texts, *self._tokenizer.encode_lines(texts))
-            self._coverage.warn_once()
 
     def _example(self, raw, number, where):
         least, most, form = self._kind.texts
@@ -230,22 +233,3 @@ def _is_pretrained(folder):
     except InputError:
         return False
     return not huggingface.find(folder) or TASK_HEADS.keys().isdisjoint(heads)
-
-
-def _writer(learner, kind, options):
-    arguments = kind.generation(options)
-
-    def write(batch):
-        return {"tokens": learner.encoder.generate(*batch.values(), **arguments)}
-
-    return write
-
-
-def _check(learner, tokenizer, task):
-    check_fits(tokenizer.vocabulary, learner.encoder.config.vocab_size)
-    objective, = learner.objectives
-    count = getattr(objective, "num_labels", 0)
-    if task.labels and task.kind.labels_are_classes and count != len(task.labels):
-        raise InputError(f"the model has {count} labels, but {TASK_FILE} has {len(task.labels)}: "
-                         f"{', '.join(task.labels)}; use the {TASK_FILE} from "
-                         "the model's training.")

@@ -1,7 +1,4 @@
-"""`from_pretrained` of every network and every task, from any format of checkpoints.
-
-Networks and objectives do not import checkpoints. `bert_tf` exports them from this module, which
-adds the method:
+"""Adds `from_pretrained`, of any format, to the networks and the tasks that `bert_tf` exports:
 
     encoder = bert_tf.BertEncoder.from_pretrained("uncased_L-12_H-768_A-12")
     learner = bert_tf.Classification.from_pretrained("uncased_L-12_H-768_A-12", num_labels=3)
@@ -40,10 +37,7 @@ def _encoder(cls, path, **options):
 
 def _task(cls, path, dtype=None, **options):
     """Returns a `Learner` of the encoder at `path`, of any format, and this objective, whose
-    `options` are such as `num_labels`.
-
-    The head's weights are loaded too if they are there; if not, a warning names them.
-    """
+    `options` are such as `num_labels`. A warning names weights of the head that are not there."""
     weights = checkpoints.read(path)
     return _load(weights, Learner(networks.build(weights.config, dtype=dtype),
                                   [cls(weights.config, dtype=dtype, **options)]))

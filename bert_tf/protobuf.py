@@ -1,7 +1,5 @@
-"""Protocol buffers, and checksums as TensorFlow's files have them, without TensorFlow.
-
-Messages come from files that may be damaged: each length is checked before use.
-"""
+"""Protocol buffers, and checksums as TensorFlow's files have them, without TensorFlow. Messages may
+be damaged: each length is checked before use."""
 
 from collections.abc import Iterator
 

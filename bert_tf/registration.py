@@ -1,9 +1,5 @@
-"""Registers our classes with Keras once both are imported, without importing Keras.
-
-`keras.models.load_model` finds a class of another library only if it is in Keras's registry. With
-this, `import bert_tf` is all that a saved model needs, in whatever order Keras is imported, and
-costs nothing where Keras is never imported.
-"""
+"""Registers our classes with Keras once both are imported, without importing Keras: so `import
+bert_tf`, before or after Keras, is all that `keras.models.load_model` needs."""
 
 import importlib
 import importlib.abc

@@ -53,13 +53,9 @@ def ending() -> Iterator[None]:
 
 
 class FirstSignal:
-    """Within a block, notes the first SIGINT or SIGTERM; a second one interrupts at once.
-
-    Python's own handlers wait until TensorFlow returns, which may be many steps later. So a thread
-    reads the numbers of signals as they come.
-
-    Args:
-        stop: called in that thread at the first signal.
+    """Within a block, notes the first SIGINT or SIGTERM; a second one interrupts at once. Python's
+    own handlers wait until TensorFlow returns, which may be many steps later. So a thread reads the
+    numbers of signals as they come, and calls `stop` at the first.
 
     Attributes:
         noted: the number of the first signal; 0 before.
@@ -170,12 +166,9 @@ def held() -> Iterator[None]:
 
 
 def obey_parent() -> None:
-    """Lets a worker process, started while signals were `held`, end when its parent asks for it.
-
-    Ctrl-C reaches all processes of a terminal; the parent decides. SIGTERM ends the worker without
-    a word, after its `finally` blocks; where it comes from a group and from the parent too, the
-    second one does not disturb them.
-    """
+    """Lets a worker process, started while signals were `held`, end when its parent asks for it:
+    Ctrl-C, which reaches all processes of a terminal, has no effect; the first SIGTERM ends the
+    worker without a word, after its `finally` blocks."""
     def end(number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_IGN)
         sys.exit(STATUS[signal.SIGTERM])

@@ -1,10 +1,8 @@
-"""Characters of a word as ids, and the features that hold them, one number a word.
+"""Characters of a word as ids, and the features that hold them, three ids in a number.
 
 Ids follow allenai/bilm-tf, bilm/data.py, at inference: 0 where there is no word; else 1 more
-than a byte, 257 begin and 258 end of sentence, 259 begin and 260 end of word, 261 padding. Three of
-them go into a number, so that a word's characters are features as its id is.
-
-Shapes: B batch, S sequence, W characters of a word, K = ceil(W / 3).
+than a byte, 257 begin and 258 end of sentence, 259 begin and 260 end of word, 261 padding.
+Shapes: W characters of a word, K = ceil(W / 3) numbers.
 """
 
 import numpy as np

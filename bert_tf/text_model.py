@@ -117,9 +117,8 @@ class TextModel:
     def __repr__(self) -> str:
         saved, what = self._saved(), "not trained for a task yet: call fit"
         if saved:
-            what = "trained"
-            if saved.task.labels:
-                what = f"labels {', '.join(map(str, saved.task.labels))}"
+            labels = ", ".join(map(str, saved.task.labels))
+            what = f"labels {labels}" if labels else "trained"
         return f"TextModel({self.path!r}, {self.kind}; {what})"
 
     def fit(self, texts: Sequence, labels: Sequence, dev_texts: Sequence | None = (),
@@ -191,11 +190,7 @@ class TextModel:
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes the model to a folder of its own, which `Predictor`, `from_pretrained` and all
-        commands open.
-
-        Raises:
-            InputError: the folder has other files, or the model was not trained.
-        """
+        commands open. InputError if the folder has other files, or the model was not trained."""
         if self._discard is None:
             raise InputError("there is nothing to save yet; call fit first.")
         with folder_aside(os.fspath(folder)) as aside:
@@ -206,9 +201,9 @@ class TextModel:
 
 
 def _label_rows(kind, labels, names, known):
-    """Returns labels, and the names of flags, () without any. The rows of an array or a table
-    become lists, in the order of the `known` labels if its columns are these; a single column that
-    holds no flags becomes the labels."""
+    """The labels, and the names of flags, () without any. The rows of an array or a table become
+    lists, in the order of the `known` labels if its columns are these; a single column without
+    flags becomes the labels."""
     if len(names) and all(isinstance(row, (list, tuple)) and len(row) == len(names)
                           for row in labels):
         labels = np.array(list(map(list, labels)), object)      # flags, as in an array
@@ -221,7 +216,8 @@ def _label_rows(kind, labels, names, known):
     if hasattr(labels, "toarray"):
         labels = labels.toarray()
     rows = np.asarray(labels).tolist()
-    if width == 1 and (kind != "multi_label" or not all(map(_is_flag, rows))):
+    if width == 1 and (kind != "multi_label" or not all(
+            isinstance(flag, (bool, int, float)) and flag in (0, 1) for flag, in rows)):
         return [row[0] for row in rows], tuple(names)
     if kind != "multi_label":
         raise InputError(f"labels have {width} columns; give one label for each text, or open the "
@@ -233,10 +229,6 @@ def _label_rows(kind, labels, names, known):
         return rows, columns
     order = list(map(columns.index, known))
     return [[row[place] for place in order] for row in rows], tuple(known)
-
-
-def _is_flag(row):
-    return isinstance(row[0], (bool, int, float)) and row[0] in (0, 1)
 
 
 def _write(path, texts, labels):
@@ -253,9 +245,8 @@ def _write(path, texts, labels):
     width = len(rows[0])
     for number, row in enumerate(rows):
         if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):
-            if len(row) == 1:
-                row, = row
-            raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two texts.")
+            shown = row[0] if len(row) == 1 else row
+            raise InputError(f"text {number} is {shown!r}; give a text, or a tuple of two texts.")
     with open(path, "w", encoding="utf-8") as file:
         for number, (row, label) in enumerate(zip(rows, labels)):
             file.write(json.dumps({**dict(zip(_TEXTS, row)), _LABEL: _plain(label, number)}) + "\n")
