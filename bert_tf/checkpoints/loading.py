@@ -92,17 +92,17 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     """Returns the checkpoint at `path`, a folder of any format or the checkpoint in it, in its own
     names. `task` is the classifier's head, a name in `HEADS`, where the files leave it open; with
     `generator`, it is the generator of ELECTRA's pre-training."""
-    path = fetched(path)
-    candidates = weights_at(path)
+    place = fetched(path)
+    candidates = weights_at(place)
     if len(candidates) > 1:
         files = " and ".join(file for _, file in candidates)
-        raise InputError(f"{path} holds {files}; name one of these files.")
+        raise InputError(f"{place} holds {files}; name one of these files.")
     if not candidates:
-        check_exists(path)
-        if pickles := sorted(name for name in _files(path) if name.endswith(PICKLES)):
+        check_exists(place)
+        if pickles := sorted(name for name in _files(place) if name.endswith(PICKLES)):
             raise InputError(f"{pickles[0]} is not read, because such files can run code or need "
                              "other libraries; convert the file to model.safetensors.")
-        raise InputError(f"{path} holds no checkpoint: no TensorFlow checkpoint (*.index), "
+        raise InputError(f"{place} holds no checkpoint: no TensorFlow checkpoint (*.index), "
                          "model.safetensors, model.weights.h5, model.keras, "
                          "checkpoint-*.safetensors or params of ERNIE; name the right folder.")
     (form, file), = candidates

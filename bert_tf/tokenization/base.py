@@ -322,7 +322,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     if is_folder(folder) and not (path := find_vocabulary(folder) or ""):
         raise InputError(f"there is no vocabulary in {folder}; name the file of the vocabulary.")
     library_settings.check_settings(path)
-    opened = _open
+    opened: Any = _open
     if (os.path.basename(path) == library_settings.TOKENIZER_FILE
             and not library_settings.has_other_class(os.path.dirname(path))
             and tokenizer_json.has_old_files(path)):

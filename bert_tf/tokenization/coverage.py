@@ -196,8 +196,8 @@ class Coverage(_Findings):
             unknown_of, known_of = (_sums(marks, lengths) for marks in (unknown, sizes > 0))
             if are_whole:
                 self.counts["unknown_texts"] += int(((unknown_of > 0) & (known_of == 0)).sum())
-            self._add_hidden(tokenizer, [texts[index] for index in np.flatnonzero(unknown_of)],
-                             int(unknown.sum()))
+            owning = np.flatnonzero(unknown_of).tolist()
+            self._add_hidden(tokenizer, [texts[index] for index in owning], int(unknown.sum()))
         if self._loses is not None:
             self._add_letters(tokenizer.plain, texts)
 

@@ -285,8 +285,8 @@ class WordpieceTokenizer(Tokenizer):
             offsets.append((min(part), max(part) + 1))
         return offsets
 
-    def match(self, word: str, continues: bool = False) -> list[int]:
-        """Returns the ids of the longest pieces, from left to right, of a word, or of what
+    def match(self, word, continues=False):
+        """Returns the ids, a list, of the longest pieces, from left to right, of a word, or of what
         `continues` one; [UNK] if none fits."""
         length, ids, start = len(word), [], 0
         pieces = self._continuations if continues else self.vocabulary.ids
