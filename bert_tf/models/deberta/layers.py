@@ -151,15 +151,12 @@ class DisentangledAttention(SelfAttention):
 
     The products with all distances of a sequence are computed at once and shifted into their
     places, without a gather.
-
-    Attributes:
-        distances: the network's `DistanceEmbeddings`; None: scores have no places.
     """
+
+    distances: DistanceEmbeddings       # set by the network
 
     def __init__(self, config: DebertaConfig, num_heads: int | None = None, **kwargs: Any):
         super().__init__(config, num_heads, **kwargs)
-        # PyTorch would read a default of the class in place of a layer.
-        self.distances: DistanceEmbeddings | None = None
         terms = () if config.share_att_key else config.pos_att_type
         self.pos_key = self.make_projection("pos_key") if "c2p" in terms else None
         self.pos_query = self.make_projection("pos_query") if "p2c" in terms else None
@@ -179,19 +176,17 @@ class DisentangledAttention(SelfAttention):
         scale = (size * (1 + len(config.pos_att_type)))**-0.5
         query, key, value = (ops.reshape(y, (batch, length, heads, size)) for y in (
             self.query(x if asking is None else asking) * scale, self.key(x), self.value(x)))
-        if self.distances:
-            table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])    # [R, H]
-            ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                # [2S]
-            if "c2p" in config.pos_att_type:
-                places = (self.pos_key or self.key)(table)
-                scores = skew(self.products(query, places, -ahead))
-                bias = scores if bias is None else bias + scores
-            if "p2c" in config.pos_att_type:
-                places = (self.pos_query or self.query)(table) * scale
-                scores = ops.transpose(skew(self.products(key, places, ahead)), (0, 1, 3, 2))
-                bias = scores if bias is None else bias + scores
-        context, maps = attend(query, key, value, bias, config.attention_probs_dropout_prob,
-                               seeds[1])
+        table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])        # [R, H]
+        ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                    # [2S]
+        addends = [] if bias is None else [bias]
+        if "c2p" in config.pos_att_type:
+            places = (self.pos_key or self.key)(table)
+            addends.append(skew(self.products(query, places, -ahead)))
+        if "p2c" in config.pos_att_type:
+            places = (self.pos_query or self.query)(table) * scale
+            addends.append(ops.transpose(skew(self.products(key, places, ahead)), (0, 1, 3, 2)))
+        context, maps = attend(query, key, value, sum(addends) if addends else None,
+                               config.attention_probs_dropout_prob, seeds[1])
         return ops.reshape(context, (batch, length, heads * size)), maps
 
     def products(self, x: Tensor, places: Tensor, distances: Tensor) -> Tensor:
@@ -230,17 +225,10 @@ class Convolution(FromConfig, keras.layers.Layer):
 
 @register
 class DebertaLayer(EncoderLayer):
-    """An `EncoderLayer` with `DisentangledAttention`.
-
-    Attributes:
-        convolution: of the network's first layer, where there is one.
-    """
+    """An `EncoderLayer` with `DisentangledAttention`, and perhaps a convolution beside it."""
 
     attention_class = DisentangledAttention
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.convolution: Convolution | None = None
+    convolution: Convolution | None     # set by the network
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:

@@ -47,7 +47,7 @@ class Deberta(BertEncoder):
             self.config.conv_kernel_size) else None
         layers = super().make_layers()
         for layer in layers:
-            layer.attention.distances = self.distances
+            layer.attention.distances, layer.convolution = self.distances, None
         layers[0].convolution = self.convolution
         return layers
 

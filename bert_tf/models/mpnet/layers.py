@@ -35,17 +35,12 @@ class DistanceAttention(SelfAttention):
     """`SelfAttention` with the network's `DistanceBias`, which each layer computes, so that it gets
     gradients where the backward pass computes the layers again."""
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        # PyTorch would read a default of the class in place of a layer.
-        self.distance_bias: DistanceBias | None = None
+    distance_bias: DistanceBias     # set by the network
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
-        if self.distance_bias:
-            distances = self.distance_bias(x)
-            bias = distances if bias is None else bias + distances
-        return super().call(x, bias, dropout_seed)
+        distances = self.distance_bias(x)
+        return super().call(x, distances if bias is None else bias + distances, dropout_seed)
 
 
 @register
