@@ -133,6 +133,16 @@ TABLES: dict[str, list[Table]] = {
          [(("squad", "squad_v2"), 3e-5, 48, 8_000, 1_000, 512, 0.75)]),
         ("arXiv:1906.08237, table 8: layer l of 24 learns at rate * 0.75^(24 - l); run_squad.py",
          ("layer_decay_top", _STYLE), [(("squad", "squad_v2"), 0, "xlnet")])],
+    "xlm-roberta": [
+        ("fairseq issue 1538: the commands are mostly same; " + _FAIRSEQ.format("cola"), (
+            _RATE, _BATCH, _EPOCHS, _LENGTH, _DECAY, "optimizer", _SCHEDULE, _SHARE,
+            "classifier_dropout"),
+         [("", 1e-5, 16, 10.0, 512, 0.1, "fairseq_adam", "roberta", 0.06, 0.0)]),
+        (_FAIRSEQ.format("{mnli,qnli,qqp,sst_2}"), (_BATCH,),
+         [(("mnli", "qnli", "qqp", "sst-2"), 32)]),
+        (_FAIRSEQ.format("{rte,sts_b}"), (_RATE,), [(("rte", "sts-b"), 2e-5)]),
+        ("fairseq issue 1367: 8 devices with 16 sentences, 0.000005", (_RATE, _BATCH),
+         [("xnli", 5e-6, 128)])],
     "mpnet": [
         ("microsoft/MPNet README.glue.md", (
             _RATE, _BATCH, _EPOCHS, _LENGTH, _DECAY, "optimizer", _SCHEDULE),
