@@ -117,15 +117,6 @@ def _read_config(values):
         {**ours, **{key: _theta(values, kind) for kind, key in _THETAS.items()}})
 
 
-def _lend_head(found):
-    """Gives the pooler the tensors of `head`, which are the language model's too unless there is a
-    task's classifier."""
-    for name in [name for name in found if name.startswith(_HEAD)]:
-        found[f"{_POOLER}{name}"] = found[name]
-        if "classifier.bias" in found:
-            del found[name]
-
-
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files.
 
@@ -138,7 +129,11 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     found, words = dict(found), f"{prefix}{_WORDS}"
     if values.get(_TIES, True) and {"decoder.weight", words} <= found.keys():
         safetensors_files.set_copy_aside(found, "decoder.weight", words, file)
-    _lend_head(found)
+    # The pooler's, and the language model's too unless there is a task's classifier.
+    for name in [name for name in found if name.startswith(_HEAD)]:
+        found[f"{_POOLER}{name}"] = found[name]
+        if "classifier.bias" in found:
+            del found[name]
 
     def table_of(task=None):
         return _table(prefix, _task_of(values, found, task))
@@ -162,13 +157,6 @@ def table_for(weights: Weights) -> Format:
                   (_NOTES[task],) if task in _NOTES else ())
 
 
-def _headed(values, has_task):
-    """The tensors of a file with the pooler's as `head` if it has a head of a task, else without
-    them."""
-    return {name.removeprefix(_POOLER): value for name, value in values.items()
-            if has_task or not name.startswith(_POOLER)}
-
-
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json` and the tokenizer's files into `folder`."""
     config, heads = weights.config, set(weights.heads)
@@ -177,7 +165,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
                "ForMaskedLM" if "masked_lm" in heads else "Model")
     problem = next((theirs for theirs, ours in PROBLEMS.items()
                     if ours == task != "classification"), None)
-    values = _headed({name: tensor.read() for name, tensor in tensors.items()}, bool(task))
+    # Only a model with a task's head has the pooler's tensors, as `head`.
+    values = {name.removeprefix(_POOLER): tensor.read() for name, tensor in tensors.items()
+              if task or not name.startswith(_POOLER)}
     described = {
         "architectures": [_CLASSES + end],
         "model_type": TYPE,
