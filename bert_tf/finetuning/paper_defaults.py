@@ -99,6 +99,9 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
                  "learning_rate_schedule": "constant"},
         **{task: {"learning_rate": 1.5e-5, "train_batch_size": 48, "num_train_epochs": 2.0,
                   "weight_decay": 0.01} for task in ("squad", "squad_v2")}},
+    # facebookresearch/fairseq issue 1538 (the commands are mostly those of RoBERTa) and issue 1367.
+    # For DistilBERT and CamemBERT we know of no published settings: they have BERT's.
+    "xlm-roberta": {**_FAIRSEQ, "xnli": {"learning_rate": 5e-6, "train_batch_size": 128}},
     # microsoft/MPNet MPNet/README.glue.md and README.squad.md.
     "mpnet": {
         **_FAIRSEQ,
