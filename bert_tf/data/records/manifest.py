@@ -126,8 +126,8 @@ def find_manifests(shards: Iterable[str]
 
 def check_whole(manifests: Iterable[tuple[dict, dict, str]], patterns: str | Sequence[str],
                 flag: str) -> None:
-    """Raises InputError, which names the manifest, if a shard is absent that a folder or a glob
-    should have found, or if the shards have not as many records as their manifest counts."""
+    """Raises InputError if a shard is absent that a folder or a glob should have found; or if the
+    shards do not have as many records as their manifest counts."""
     if isinstance(patterns, str):
         patterns = patterns.split(",")
     for manifest, _, path in manifests:
