@@ -31,7 +31,8 @@ from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import POLICIES
-from run_scripts.encoder_flags import EncoderFlags
+from run_scripts import commands
+from run_scripts.analysis.model import EncoderFlags
 
 tf = lazy_loader.load("tensorflow")
 
@@ -90,16 +91,6 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
     return layers
 
 
-def count_lines(path: str) -> int:
-    """Counts the lines of --input_file, which must all be readable."""
-    check_input(path, "input_file")
-    forms.check_lines(path)
-    count = sum(map(len, read_lines(path, _PIECE_LINES)))
-    if not count:
-        raise InputError(f"--input_file: {path} is empty; it must hold one text per line.")
-    return count
-
-
 def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
                   ) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
     """Compiles the function from the features that the network reads, int32 [B, S], to a list of
@@ -112,7 +103,6 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
     print(account, flush=True)
     # The pooler gives one vector a text already.
     pooling = "none" if layers == ["pooler"] else job.pooling
-
     reads = getattr(encoder, "text_reads", encoder.reads)
 
     # TensorFlow leaves out layers on which nothing depends.
@@ -171,60 +161,59 @@ def split(rows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
+@dataclasses.dataclass
 class Extraction:
-    """The vectors of a whole file. `cut` counts the lines that were too long, and `coverage` what
-    the vocabulary knows of all lines."""
+    """The vectors of a whole file, as `run_model` of `compile_model` gives them: `widths` are the
+    numbers of each layer's vectors; for `num_heads` see `data.sorted_batches`. `cut` counts the
+    lines that were too long, and `coverage` what the vocabulary knows of all lines."""
 
-    def __init__(self, job, num_heads, widths, run_model, progress):
-        """Opens an extraction.
-
-        Args:
-            num_heads: as for `data.sorted_batches`.
-            widths: dict of the layers, the numbers of each one's vectors.
-            run_model: result of `compile_model`.
-        """
-        self._job, self._num_heads, self._widths = job, num_heads, widths
-        self._run_model, self._progress = run_model, progress
-        self._pooled = job.pooling != "none"
-        self.cut, self.coverage = 0, Coverage()
+    job: ExtractFeaturesFlags
+    num_heads: int
+    widths: dict[int | str, int]
+    run_model: Callable
+    progress: Throughput
+    cut: int = 0
+    coverage: Coverage = dataclasses.field(default_factory=Coverage)
 
     def pieces(self, tokenizer: Tokenizer) -> Iterator[vectors.Piece]:
         """Yields a `Piece` after the other."""
-        most = _PIECE_BYTES // (4 * sum(self._widths.values()))
+        is_pooled = self.job.pooling != "none"
+        most = _PIECE_BYTES // (4 * sum(self.widths.values()))
         first, tokenizer = 0, self.coverage.watch(tokenizer)
-        for lines in read_lines(self._job.input_file, _PIECE_LINES):
-            texts = _TEXTS[self._job.long_text](lines, tokenizer, self._job.max_seq_length)
+        for lines in read_lines(self.job.input_file, _PIECE_LINES):
+            texts = _TEXTS[self.job.long_text](lines, tokenizer, self.job.max_seq_length)
             self.cut += texts.cut
             self.coverage.warn_once(("do_lower_case",))
-            rows = np.ones_like(texts.lengths) if self._pooled else texts.lengths
+            rows = np.ones_like(texts.lengths) if is_pooled else texts.lengths
             for start, end in split(rows, most):
                 yield self._extract(texts, start, end, first + start)
             first += len(lines)
 
     def _extract(self, texts, start, end, first):
         """The `Piece` of the texts from `start` to before `end`, run in order of their lengths."""
+        is_pooled = self.job.pooling != "none"
         lengths = texts.lengths[start:end]
         ends = np.cumsum(lengths)
-        rows = len(ends) if self._pooled else ends[-1]
+        rows = len(ends) if is_pooled else ends[-1]
         vectors_of = {layer: np.empty([rows, width], np.float32)
-                      for layer, width in self._widths.items()}
+                      for layer, width in self.widths.items()}
         input_ids = np.empty(rows, np.int32)
         of = texts.rows(start, end)
-        for batch in sorted_batches(of.lengths, self._job.batch_size, self._num_heads):
+        for batch in sorted_batches(of.lengths, self.job.batch_size, self.num_heads):
             features = texts.pack(of.rows[batch])
             places, taken = batch, slice(None)
-            if not self._pooled:
+            if not is_pooled:
                 begins, lasts = of.begins[batch][:, None], of.ends[batch][:, None]
                 column = np.arange(features["input_mask"].shape[1])
                 taken = (column >= begins) & (column < lasts)
                 places = ((ends - lengths)[of.owners[batch]] + of.places[batch])[:, None]
                 places = (places + column - begins)[taken]
                 input_ids[places] = features["input_ids"][taken]
-            for layer, values in zip(vectors_of, self._run_model(features)):
+            for layer, values in zip(vectors_of, self.run_model(features)):
                 vectors_of[layer][places] = values[taken]
             tokens = int((of.ends - of.begins)[batch].sum())
-            self._progress.add(len(ends) * tokens / ends[-1], tokens)
-        if self._pooled:
+            self.progress.add(len(ends) * tokens / ends[-1], tokens)
+        if is_pooled:
             return vectors.Piece(first, vectors_of)
         return vectors.Piece(first, vectors_of, input_ids, lengths.astype(np.int32))
 
@@ -233,7 +222,12 @@ def main(job: ExtractFeaturesFlags) -> None:
     """Checks everything, then extracts."""
     form = job.output_format or vectors.format_of(job.output_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
-    total = count_lines(job.input_file)
+    check_input(job.input_file, "input_file")
+    forms.check_lines(job.input_file)
+    total = sum(map(len, read_lines(job.input_file, _PIECE_LINES)))
+    if not total:
+        raise InputError(f"--input_file: {job.input_file} is empty; it must hold one text per "
+                         "line.")
     model = job.open()
     config, tokenizer = model.config, model.tokenizer
     if job.long_text == "windows" and job.pooling != "none":
@@ -263,9 +257,5 @@ def main(job: ExtractFeaturesFlags) -> None:
     extraction.coverage.tell(noun="text: ")
 
 
-def run() -> None:
-    flags.run(main, ExtractFeaturesFlags)
-
-
 if __name__ == "__main__":
-    run()
+    commands.start(__name__)

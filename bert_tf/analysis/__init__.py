@@ -1,8 +1,6 @@
-"""Measures of a network's attention and vectors, taken as the papers took them.
-
-Shapes in this package: n real tokens of a text, N heads, L layers, H hidden, D width of a head.
-Attention maps are [..., from, to], and their rows sum to 1.
-"""
+"""Measures of a network's attention and vectors, taken as the papers took them. Shapes in this
+package: n real tokens of a text, N heads, L layers, H hidden, D width of a head. Attention maps are
+[..., from, to], and their rows sum to 1."""
 
 import lazy_loader
 
@@ -13,9 +11,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
                         "token_attribution"],
     "identification": ["LinearProbe", "MlpProbe", "identified"],
     "interventions": ["disabled", "looks_at_distances", "sharing", "switch_off"],
-    "reading": ["Reading", "read", "read_decoder"],
+    "reading": ["Reading", "read", "read_decoder", "word_attention"],
     "significance": ["p_value"],
     "statistics": ["Statistics", "cosine", "jensen_shannon", "scale", "token_kinds"],
     "windows": ["clark_segments", "encode_documents", "pack", "windows"],
-    "words": ["word_attention"],
 })

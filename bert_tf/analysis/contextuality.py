@@ -17,15 +17,11 @@ def mean_cosine(vectors: np.ndarray) -> float:
     return float((total @ total - n) / (n * (n - 1)))
 
 
-def _ratio(part, whole):
-    return float(part / whole) if whole > 0 else 0.0
-
-
 def first_component(vectors: np.ndarray) -> float:
     """The share of [n, H]'s variance that its first principal component has; of equal rows 0."""
     vectors = np.asarray(vectors, np.float64)
     sizes = np.linalg.eigvalsh(np.cov(vectors.T))
-    return _ratio(sizes[-1], sizes.sum())
+    return float(sizes[-1] / sizes.sum()) if sizes.sum() > 0 else 0.0
 
 
 def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
@@ -48,24 +44,18 @@ def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
     and [n, H2]: 1 if one is the other turned and scaled, 0 if they are not correlated, or if all
     vectors of a layer are equal."""
     a, b = (np.asarray(x, np.float64) - np.mean(x, 0, dtype=np.float64) for x in (first, second))
-    return _ratio(np.linalg.norm(a.T @ b) ** 2, np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
+    scale = np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b)
+    return float(np.linalg.norm(a.T @ b) ** 2 / scale) if scale > 0 else 0.0
 
 
 def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str],
                     sample: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Returns the figures of each layer.
-
-    Args:
-        layers: for each layer, the vectors [n, H] of each sentence's words.
-        words: all words, in the order of the sentences.
-        sample: places in `words` of random words, at least two.
-
-    Returns:
-        float64 [L + 1]: `anisotropy`, the mean cosine of random words, which is 0 where they point
-        into all directions alike; `first_component`; and less the anisotropy, as in the paper,
-        `self_similarity`, which is left out where no word occurs twice, and `intra_sentence`. `cka`
-        is [L + 1, L + 1].
-    """
+    """Returns the figures of each layer, float64 [L + 1]: `anisotropy`, the mean cosine of random
+    words, which is 0 where they point into all directions alike; `first_component`; and less the
+    anisotropy, as in the paper, `self_similarity`, which is left out where no word occurs twice,
+    and `intra_sentence`. `cka` is [L + 1, L + 1]. `layers` has for each layer the vectors [n, H] of
+    each sentence's words; `words` are all words in order, `sample` places of random words, at least
+    two."""
     whole = [np.concatenate(sentences) for sentences in layers]
     base = np.array([mean_cosine(vectors[sample]) for vectors in whole])
     figures = {"anisotropy": base}

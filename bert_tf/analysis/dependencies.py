@@ -1,7 +1,5 @@
 """Heads of words in a sentence, from attention (Clark et al., arXiv:1906.04341, section 4.2).
-
-Shapes: w words of a sentence, K = L N heads of the network, E width of words' vectors.
-"""
+Shapes: w words of a sentence, K = L N heads of the network, E width of words' vectors."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,13 +10,8 @@ _NEVER = -1e30      # the score of a word as its own head
 
 
 class Parsed(NamedTuple):
-    """A sentence.
-
-    Attributes:
-        attention: float [L, N, w, w] between its words alone.
-        heads: the number of each word's head among the words, -1 for the root.
-        vectors: float [w, E], the words' own vectors, or None.
-    """
+    """A sentence: the attention between its words alone, float [L, N, w, w]; the number of each
+    word's head among the words, -1 for the root; the words' own vectors, float [w, E], or None."""
 
     attention: np.ndarray
     heads: list[int]
@@ -79,8 +72,8 @@ class DependencyProbe:
 
 
 def _part(sentence):
-    """Attention [2 K, w, w], from j to i and from i to j at [i, j]; the features [w, 1 + 2 E]: 1
-    and the vector for i, the vector for j; and the heads."""
+    """Attention [2 K, w, w], from j to i and from i to j at [i, j]; the features [w, 1 + 2 E] of i,
+    1 and its vector, and of j, its vector; and the heads."""
     maps = np.asarray(sentence.attention, np.float64)
     maps = maps.reshape(-1, *maps.shape[-2:])
     size = maps.shape[-1]

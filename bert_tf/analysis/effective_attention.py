@@ -1,14 +1,10 @@
 """The part of an attention map that a head's output depends on (Brunner et al., arXiv:1908.04211).
 
 A head gives A V W: its map A [n, n], its values V [n, D] and its slice W [D, H] of the output
-projection. Adding to a row of A any x with x V W = 0, the left null space of T = V W, has no
-effect. This space has n - rank(T) dimensions, at least n - D. Effective attention is A without it.
-
-If the changed rows are to sum to 1 too, x is in the left null space of [T, 1], which has at least n
-- D - 1 dimensions. Effective attention without this part has rows that still sum to 1.
-
-In a network that reads from left to right, a token attends to itself and to tokens on its left.
-Then x has its weights there too, and row i has the null space of the first i + 1 rows of T.
+projection. Adding to a row of A any x with x V W = 0, the left null space of T = V W with n -
+rank(T) dimensions, has no effect. Effective attention is A without it; rows of A without the left
+null space of [T, 1] still sum to 1. In a network that reads from left to right, x has weights at
+the token and on its left alone: row i has the null space of the first i + 1 rows of T.
 
 W has full rank in any trained network, so that V and T have one left null space; both may be given.
 Computed in float64: in float32, rounding would decide about the smallest singular values.
@@ -19,12 +15,10 @@ import numpy as np
 
 def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_one: bool = False,
                         causal: bool = False) -> tuple[np.ndarray, int | np.ndarray]:
-    """Returns A without its part in the left null space of T, and the rank of T.
-
-    The product with T stays the same; rows need not sum to 1, and weights may be negative.
+    """Returns A, float64 [..., n, n], maps of one head, without its part in the left null space of
+    T, and the rank of T. The product with T stays the same; weights may be negative.
 
     Args:
-        attention: float [..., n, n], maps of one head.
         transformed: float [n, D], V or T, without padding, whose values would change the result.
         sums_to_one: takes the null space and the rank of [T, 1], so that rows sum to 1.
         causal: whether a token attends to no token on its right. Each row then has its own null

@@ -1,8 +1,5 @@
-"""Derivatives of the loss by attention weights (Clark et al., arXiv:1906.04341, section 3.2).
-
-A head that attends to [SEP] without effect on the loss does nothing: the gradient by these weights
-is small. The original's code for this is not public.
-"""
+"""Derivatives of the loss by attention weights (Clark et al., arXiv:1906.04341, section 3.2), small
+where a head does nothing. The original's code for this is not public."""
 
 from collections.abc import Mapping
 

@@ -24,23 +24,24 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary, causal: bo
     `sums_to_one` before the name, rows sum to 1. For each of `statistics.KINDS`, `raw KIND` and
     `effective KIND` are the weight on these tokens, mean over rows. `share KIND` is the share of
     the magnitudes of effective weights, which may be negative; 0 of a head whose values are all 0.
-
     With `causal`, tokens attend to no token on their right: row i has i + 1 weights, and
-    `null_space` is a mean over rows.
-    """
+    `null_space` is a mean over rows."""
     sums: dict[str, np.ndarray] = {}
     count = 0
     for reading in readings:
         count += 1
-        effective, ranks = effective_maps(reading.attention, reading.values, causal=causal)
+        n, figures = len(reading.input_ids), {}
+        by_way = [effective_maps(reading.attention, reading.values, sums_to_one, causal)
+                  for sums_to_one in (False, True)]
+        for prefix, (maps, ranks) in zip(("", "sums_to_one "), by_way):
+            figures[f"{prefix}correlation"] = correlation(reading.attention, maps, causal)
+            figures[f"{prefix}null_space"] = n - ranks
+            if causal:
+                figures[f"{prefix}null_space"] = (np.arange(1, n + 1) - ranks).mean(-1)
+        effective = by_way[0][0]
         sizes = np.abs(effective)
-        total = attention_to(sizes, np.ones(len(reading.input_ids), bool))
+        total = attention_to(sizes, np.ones(n, bool))
         total = np.where(total > 0, total, 1.0)
-        figures = {"correlation": correlation(reading.attention, effective, causal),
-                 "null_space": _dimensions(ranks, reading, causal)}
-        summing, ranks = effective_maps(reading.attention, reading.values, True, causal)
-        figures |= {"sums_to_one correlation": correlation(reading.attention, summing, causal),
-                  "sums_to_one null_space": _dimensions(ranks, reading, causal)}
         for kind, columns in token_kinds(reading.input_ids, vocabulary).items():
             figures[f"raw {kind}"] = attention_to(reading.attention, columns)
             figures[f"effective {kind}"] = attention_to(effective, columns)
@@ -50,23 +51,12 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary, causal: bo
     return {name: value / count for name, value in sums.items()}
 
 
-def _dimensions(ranks, reading, causal):
-    """The dimensions of the null space of each head's map, or the mean of its rows'."""
-    n = len(reading.input_ids)
-    return (np.arange(1, n + 1) - ranks).mean(-1) if causal else n - ranks
-
-
 @dataclasses.dataclass
 class Identification:
-    """The share of tokens that each reading identifies in each layer.
-
-    Attributes:
-        shares: {"cosine", "l2", "linear", and if asked for "mlp": float [L + 1]}, from the input
-            itself to the last layer.
-        tokens: number of tokens; for a probe, in its test texts.
-        across: float [L + 1, L + 1], the share that a layer's linear probe (row) identifies from
-            each layer's vectors (column).
-    """
+    """The share of tokens that each reading identifies in each layer: {"cosine", "l2", "linear",
+    and if asked for "mlp": float [L + 1]}, from the input itself to the last layer; the number of
+    `tokens`, for a probe in its test texts; and the share that a layer's linear probe (row)
+    identifies from each layer's vectors (column), float [L + 1, L + 1]."""
 
     shares: dict[str, np.ndarray]
     tokens: dict[str, int]
@@ -76,16 +66,16 @@ class Identification:
 def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
              progress: Callable[[], None] = lambda: None) -> Identification:
     """Finds nearest neighbours in all texts, and in the last 15% of them, at least 1, after probes
-    trained on the first 70%. The texts between choose the epoch of the MLP.
-
-    `readings` have `hidden`, and are 3 or more; with 0 `mlp_epochs` there is no MLP; `progress` is
-    called after each layer."""
-    learned, tested = _split(len(readings))
+    trained on the first 70%. The texts between choose the epoch of the MLP; with 0 `mlp_epochs`
+    there is none. `readings` have `hidden`, and are 3 or more; `progress` is called after each
+    layer."""
+    count = len(readings)
+    learned = max(min(int(0.7 * count), count - 2), 1)
+    tested = min(max(int(0.85 * count), learned + 1), count - 1)
     layers, _, width = readings[0].hidden.shape
     texts = [[(reading.hidden[layer], reading.hidden[0]) for reading in readings]
              for layer in range(layers)]
-    shares = {measure: [_share(identified(*pair, measure) for pair in pairs) for pairs in texts]
-              for measure in MEASURES}
+    shares = {measure: [_share(pairs, measure=measure) for pairs in texts] for measure in MEASURES}
     across, of_mlp = np.zeros((layers, layers)), []
     if mlp_epochs:
         mlp = MlpProbe(width, width, epochs=mlp_epochs)
@@ -94,10 +84,10 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
         for pair in pairs[:learned]:
             probe.add(*pair)
         probe.solve()
-        across[layer] = [_tested(probe, others[tested:]) for others in texts]
+        across[layer] = [_share(others[tested:], probe) for others in texts]
         if mlp_epochs:
             mlp.fit(pairs[:learned], pairs[learned:tested])
-            of_mlp.append(_tested(mlp, pairs[tested:]))
+            of_mlp.append(_share(pairs[tested:], mlp))
         progress()
     by_reading = {**shares, "linear": np.diag(across)}
     if mlp_epochs:
@@ -108,35 +98,21 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
         {name: sum(tokens if name in MEASURES else tokens[tested:]) for name in by_reading}, across)
 
 
-def _split(count):
-    """Returns the number of training texts, and the first text that probes are tested on."""
-    learned = max(min(int(0.7 * count), count - 2), 1)
-    return learned, min(max(int(0.85 * count), learned + 1), count - 1)
-
-
-def _tested(probe, pairs):
-    """Returns the share of tokens that are nearest to a probe's output for their hidden vectors."""
-    return _share(identified(probe(hidden), inputs) for hidden, inputs in pairs)
-
-
-def _share(parts):
-    return np.concatenate(list(parts)).mean()
+def _share(pairs, probe=np.asarray, measure="cosine"):
+    """The share of tokens that are nearest to a probe's output for their hidden vectors."""
+    return np.concatenate([identified(probe(hidden), inputs, measure)
+                           for hidden, inputs in pairs]).mean()
 
 
 def token_attribution(encoder, features: dict[str, np.ndarray], projections: int | None = None,
                       progress: Callable[[], None] = lambda: None) -> np.ndarray:
-    """Returns each input token's contribution to each hidden token in every layer (section 5):
-    float32 [L, n, n], rows hidden and columns input tokens.
+    """Returns each input token's contribution to each hidden token in every layer (section 5),
+    float32 [L, n, n]: the Frobenius norm of the Jacobian of the hidden vector (row) by the first
+    layer's input (column), as a share of the sum over all input tokens.
 
-    It is the Frobenius norm of the Jacobian of the hidden vector by the first layer's input, as a
-    share of the sum over all input tokens.
-
-    Args:
-        features: integer [1, n] of one text without padding.
-        projections: number of random vectors that multiply the Jacobian, which estimates its
-            squared norm without bias. None: exact, at the cost of H passes a token.
-        progress: called after each hidden token.
-    """
+    `features` are integer [1, n] of one text without padding. `projections` random vectors multiply
+    the Jacobian, which estimates its squared norm without bias; None: exact, at the cost of H
+    passes a token. `progress` is called after each hidden token."""
     width = encoder.config.hidden_size
     directions = np.eye(width, dtype="float32")
     if projections:
@@ -164,18 +140,11 @@ def token_attribution(encoder, features: dict[str, np.ndarray], projections: int
 
 def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10,
                           layout: Layout = _BERT) -> dict[str, np.ndarray]:
-    """Returns means over tokens without the special ones of each text, such as [CLS] and [SEP].
-
-    Args:
-        contributions: [L, n, n] of each text, from `token_attribution`.
-        reach: the longest distance.
-        layout: the vocabulary's, of a text alone.
-
-    Returns:
-        `own` [L], a token's contribution to itself; `own_largest` [L], the share of tokens whose
-        largest contribution is their own; `by_distance` [L, 2 * reach + 1], the contribution of the
-        token at a distance from -reach to reach, mean over tokens that have one there.
-    """
+    """Returns means over tokens without the special ones of each text, such as [CLS] and [SEP]:
+    `own` [L], a token's contribution to itself; `own_largest` [L], the share of tokens whose
+    largest contribution is their own; `by_distance` [L, 2 * reach + 1], the contribution of the
+    token at a distance from -reach to reach, mean over tokens that have one there. `contributions`
+    are [L, n, n] of each text, from `token_attribution`; `layout` is the vocabulary's."""
     own, largest = [], []
     layers = len(contributions[0])
     sums, counts = np.zeros((layers, 2 * reach + 1)), np.zeros(2 * reach + 1)

@@ -1,9 +1,8 @@
 """Identification of a hidden vector's own token (Brunner et al., arXiv:1908.04211).
 
-A token is identified if, of all input vectors x_j of its text, its own is the nearest to its hidden
-vector, or to a probe's output for that. The input vectors are the embeddings that the first layer
-reads. A text's tokens are compared with each other only. Without positions in the embeddings, as in
-XLNet and T5, equal tokens have one input vector, so that a token's word is identified.
+A token is identified if, of all input vectors of its text, those that the first layer reads, its
+own is the nearest to its hidden vector, or to a probe's output for that. Without positions in
+these, as in XLNet and T5, equal tokens have one input vector, so that a token's word is identified.
 """
 
 from collections.abc import Sequence
@@ -87,11 +86,9 @@ class MlpProbe:
 
 
 class LinearProbe:
-    """The affine map from hidden vectors [H] to others [T] with the least squared error.
-
-    It is solved from sums over texts, so any number of texts can be added in one pass. `ridge` is
-    added to the diagonal of the covariance, as a share of its mean.
-    """
+    """The affine map from hidden vectors [H] to others [T] with the least squared error, solved
+    from sums over texts, which are added in one pass. `ridge` is added to the diagonal of the
+    covariance, as a share of its mean."""
 
     def __init__(self, width: int, targets: int, ridge: float = 1e-4):
         self._products = np.zeros((width + 1, width + 1))

@@ -1,7 +1,5 @@
-"""Switches off attention heads and feed-forward units.
-
-Only weights are changed, and restored: compiled functions of the network need no change.
-"""
+"""Switches off attention heads and feed-forward units, by weights alone, which are restored:
+compiled functions of the network need no change."""
 
 import contextlib
 from collections.abc import Collection, Iterator
@@ -30,20 +28,14 @@ def disabled(encoder, heads: Collection[tuple[int, int]] = (), form: str = "unif
 
 def switch_off(encoder, heads: Collection[tuple[int, int]] = (), form: str = "zero",
                units: Collection[tuple[int, int]] = ()) -> None:
-    """Switches parts of an encoder off for good.
+    """Switches parts of an encoder off for good: heads, pairs (layer, head) from 0, by the heads'
+    original numbers and the layers' of `networks.attentions`; and units, pairs (layer, feed-forward
+    unit) from 0, whose output becomes 0.
 
-    Args:
-        heads: pairs (layer, head) from 0, by the heads' original numbers; for the layer's number,
-            see `networks.attentions`.
-        form: "uniform": the head attends to all tokens alike (Kovaleva et al., arXiv:1908.08593),
-            as without queries; "zero": its output is 0 (Michel et al., arXiv:1905.10650), as
-            without values.
-        units: pairs (layer, feed-forward unit) from 0; their output becomes 0.
-
-    Raises:
-        InputError: only some of the layers that share a part are named; a head is absent; or, with
-            "uniform", a head's map depends on more than its queries.
-    """
+    A head of the form "uniform" attends to all tokens alike (Kovaleva et al., arXiv:1908.08593), as
+    without queries; of the form "zero", its output is 0 (Michel et al., arXiv:1905.10650), as
+    without values. InputError if only some of the layers that share a part are named; a head is
+    absent; or, with "uniform", a head's map depends on more than its queries."""
     for weight, columns in _places(encoder, heads, form, units):
         values = weight.numpy()
         values[columns] = 0.0
@@ -56,8 +48,13 @@ def _places(encoder, heads, form, units):
         raise InputError("the attention of this network also depends on distances, so a head can "
                          "only be switched off in the form zero.")
     _check_shared(sharing(encoder), heads, "attention", "head")
-    if not isinstance(encoder.config, EncoderConfig):
-        return _values(encoder, heads)
+    if not isinstance(encoder.config, EncoderConfig):       # T5 or XLNet: values without bias
+        layers, size = list(attentions(encoder).values()), encoder.config.head_size
+        for layer, head in heads:
+            if not (0 <= layer < len(layers) and 0 <= head < encoder.config.num_attention_heads):
+                raise InputError(f"layer {layer + 1} has no head {head + 1}.")
+        return [(layers[layer].value.kernel, np.s_[..., head * size:(head + 1) * size])
+                for layer, head in heads]
     _check_shared(_sharing(layer.output_ for layer in encoder.layers_), units,
                   "feed-forward network", "unit")
     config, places = encoder.config, []
@@ -87,16 +84,6 @@ def looks_at_distances(config) -> bool:
     """Returns whether heads without queries still tell near tokens from far ones."""
     return not isinstance(config, EncoderConfig) or hasattr(
         config, "relative_attention_num_buckets")
-
-
-def _values(network, heads):
-    """The projection to values, without bias, and the columns of each head of T5 or XLNet."""
-    layers, size = list(attentions(network).values()), network.config.head_size
-    for layer, head in heads:
-        if not (0 <= layer < len(layers) and 0 <= head < network.config.num_attention_heads):
-            raise InputError(f"layer {layer + 1} has no head {head + 1}.")
-    return [(layers[layer].value.kernel, np.s_[..., head * size:(head + 1) * size])
-            for layer, head in heads]
 
 
 def _check_shared(groups, parts, what, each):

@@ -9,7 +9,6 @@ import numpy as np
 
 from bert_tf.analysis.reading import Reading
 from bert_tf.analysis.statistics import Statistics, titles, token_kinds
-from bert_tf.analysis.words import names, pieces
 from bert_tf.files import write_aside
 from bert_tf.tokenization import Tokenizer
 
@@ -17,11 +16,31 @@ from bert_tf.tokenization import Tokenizer
 _FIGURES = ("cls", "sep", "punctuation", "left", "right", "entropy")
 
 
+def names(ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
+    """Returns the tokens without the character that marks a blank."""
+    return [token.lstrip(tokenizer.blank) or token if tokenizer.blank else token
+            for token in tokenizer.tokens(ids)]
+
+
+def pieces(ids: Sequence[int], tokenizer: Tokenizer) -> np.ndarray:
+    """Returns whether each token continues the word before it: bool [n]. A token after a special
+    one does not, although byte-level BPE has no blank before the first word."""
+    special = set(tokenizer.vocabulary.special.values())
+    after = np.array([token in special for token in tokenizer.tokens(ids)])
+    return tokenizer.continues[np.asarray(ids)] & ~np.append(True, after[:-1])
+
+
+def readable(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    """Joins tokens to a text, with a blank before each word."""
+    text = "".join(name.removeprefix("##") if piece else f" {name}" for name, piece in zip(
+        names(ids, tokenizer), pieces(ids, tokenizer)))
+    # A token may be a blank alone.
+    return " ".join((text.replace(tokenizer.blank, "") if tokenizer.blank else text).split())
+
+
 def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: Tokenizer) -> None:
     """Writes the page of some texts, read with attention: their own, or with `from_ids` another's.
-
-    Weights are stored as round(255 * sqrt(a)): an error is at most 0.4% of the weight's root.
-    """
+    Weights are stored as round(255 * sqrt(a)): an error is at most 0.4% of the weight's root."""
     template = importlib.resources.files("bert_tf.analysis") / "page.html"
     layers, heads = readings[0].attention.shape[:2]
     data = {"title": title, "layers": layers, "heads": heads,

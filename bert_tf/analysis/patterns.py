@@ -1,21 +1,11 @@
-"""The five classes of attention maps of Kovaleva et al. (arXiv:1908.08593), by a stated rule, and a
-small network that learns them from the picture alone.
+"""The five classes of attention maps of Kovaleva et al. (arXiv:1908.08593), by the rule of
+`classify`, and a small network that learns them from the picture alone. The original's labels and
+network are not public.
 
-The original's labels and network are not public. Here three numbers describe a map:
-
-- vertical: the weight on special tokens, [CLS] and [SEP], mean over rows;
-- diagonal: the weight on the tokens before and after, divided by n;
-- block: the weight that stays in the own segment, beyond an even spread and as a share of the
-possible: 0 if even, 1 if none leaves it. Only ordinary tokens at least n / 4 apart count, so that a
-broad diagonal is not a block.
-
-A map's class is the first that fits:
-
-1. vertical + diagonal: vertical and diagonal are each at least 0.25.
-2. vertical: vertical is at least 0.5.
-3. diagonal: diagonal is at least 0.4.
-4. block: block is at least 0.5, in a text of two segments.
-5. heterogeneous.
+Three numbers describe a map: vertical, the weight on special tokens, [CLS] and [SEP], mean over
+rows; diagonal, the weight on the tokens before and after, divided by n; block, the weight that
+stays in the own segment, beyond an even spread and as a share of the possible: 0 if even, 1 if none
+leaves it. Only ordinary tokens at least n / 4 apart count, so that a broad diagonal is not a block.
 """
 
 from collections.abc import Sequence
@@ -47,7 +37,8 @@ def describe(attention: np.ndarray, special: np.ndarray, segments: np.ndarray) -
 
 
 def classify(numbers: np.ndarray) -> np.ndarray:
-    """Returns the places in `CLASSES` for the numbers of `describe`: [..., 3] -> int [...]."""
+    """Returns the places in `CLASSES` for the numbers of `describe`, [..., 3] -> int [...]: the
+    first of these conditions that fits; "heterogeneous" if none does."""
     vertical, diagonal, block = np.moveaxis(numbers, -1, 0)
     conditions = [(vertical >= _BOTH) & (diagonal >= _BOTH), vertical >= _VERTICAL,
                   diagonal >= _DIAGONAL, block >= _BLOCK]
@@ -116,15 +107,11 @@ class PatternNetwork:
     def __init__(self, seed: int = 0):
         import keras
         keras.utils.set_random_seed(seed)
-        convolution = keras.layers.Conv2D
         self._model = keras.Sequential([
             keras.layers.Input((_SIDE, _SIDE, 1)),
-            convolution(8, 3, padding="same", activation="relu"),
-            convolution(16, 3, 2, padding="same", activation="relu"),
-            convolution(32, 3, 2, padding="same", activation="relu"),
-            convolution(32, 3, 2, padding="same", activation="relu"),
-            keras.layers.Flatten(),
-            keras.layers.Dropout(0.2, seed=seed),
+            *(keras.layers.Conv2D(filters, 3, strides, padding="same", activation="relu")
+              for filters, strides in ((8, 1), (16, 2), (32, 2), (32, 2))),
+            keras.layers.Flatten(), keras.layers.Dropout(0.2, seed=seed),
             keras.layers.Dense(len(CLASSES))])
         self._model.compile(keras.optimizers.Adam(2e-3),
                             keras.losses.SparseCategoricalCrossentropy(from_logits=True))

@@ -2,7 +2,7 @@
 
 import contextlib
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -59,9 +59,14 @@ def draw_identifiability(path: str, title: str, head_size: int,
         axes[1, 0].set(title="tokens identified", xlabel="layer", ylim=(0, 1.02),
                        xticks=range(len(identification.across)))
         axes[1, 0].legend(fontsize=8, loc="lower left")
-        draw_table(axes[1, 1], identification.across)
+        across = identification.across
+        layers = range(len(across))
+        axes[1, 1].imshow(across, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         axes[1, 1].set(title="identified by another layer's probe", xlabel="vectors of layer",
-                       ylabel="probe of layer")
+                       ylabel="probe of layer", xticks=layers, yticks=layers)
+        for (row, column), value in np.ndenumerate(across) if len(across) <= 8 else ():
+            axes[1, 1].text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8,
+                            color="black" if value > 0.6 else "white")
         layers = range(1, 1 + len(attribution["own"]))
         axes[1, 2].plot(layers, attribution["own"], "o-", label="contribution to itself")
         axes[1, 2].plot(layers, attribution["own_largest"], "o-",
@@ -72,17 +77,6 @@ def draw_identifiability(path: str, title: str, head_size: int,
         _draw_distances(axes[1, 3], attribution["by_distance"])
         for axis in (*axes[0], axes[1, 0], *axes[1, 2:]):
             axis.grid(alpha=0.3)
-
-
-def draw_table(axis, values: np.ndarray) -> None:
-    """Draws shares from 0 to 1, float [R, C], as colours; up to 8 columns have numbers, too."""
-    axis.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-    axis.set(xticks=range(values.shape[1]), yticks=range(values.shape[0]))
-    if values.shape[1] > 8:
-        return
-    for (row, column), value in np.ndenumerate(values):
-        axis.text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8,
-                  color="black" if value > 0.6 else "white")
 
 
 def _draw_correlation(axis, lengths, by_length, head_size):
@@ -111,7 +105,7 @@ def _draw_distances(axis, by_distance):
     axis.legend(fontsize=7)
 
 
-def _ramp(count: int) -> Sequence:
+def _ramp(count):
     from matplotlib import colormaps
     return [colormaps["viridis"](0.9 * i / max(count - 1, 1)) for i in range(count)]
 

@@ -1,7 +1,7 @@
 """One pass over texts: each text's attention maps, vectors and values, without padding."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -19,16 +19,11 @@ _DECODER_MAPS = {"decoder": "attention_probs", "cross": "cross_attention_probs"}
 class Reading:
     """A network's activations for one text of n tokens; parts that were not asked for are None.
 
-    Attributes:
-        input_ids, segment_ids: int32 [n].
-        attention: float32 [L, N, n, n], probabilities: of XLNet's content stream, of T5's encoder.
-            With `from_ids`, [L, N, m, n].
-        hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output. T5's last
-            output is normed.
-        values: float32 [L, N, n, D], the heads' value vectors, with their bias. A head outputs the
-            product of its map and its values, wherever its scores come from.
-        from_ids: int32 [m], the tokens that attend, where these are not the attended ones.
-    """
+    `input_ids` and `segment_ids` are int32 [n]. `attention` is float32 [L, N, n, n], probabilities:
+    of XLNet's content stream, of T5's encoder; or [L, N, m, n] with `from_ids`, int32 [m], the
+    tokens that attend, where these are not the attended ones. `hidden` is float32 [L + 1, n, H]:
+    the first layer's input, then each layer's output, of which T5's last is normed. `values` are
+    float32 [L, N, n, D], with their bias; a head outputs the product of its map and its values."""
 
     input_ids: np.ndarray
     segment_ids: np.ndarray
@@ -111,3 +106,13 @@ def head_values(attention, x):
     values = ops.reshape(attention.value(x), (
         *ops.shape(x)[:2], config.num_attention_heads, config.head_size))
     return ops.transpose(values, (0, 2, 1, 3))
+
+
+def word_attention(attention: np.ndarray, words: Sequence[Sequence[int]]) -> np.ndarray:
+    """Turns maps [..., n, n] between tokens into maps [..., w, w] between words: the sum of the
+    attention to a word's tokens, the mean of the attention from them. `words` has the positions of
+    each one's tokens, in order."""
+    starts = [positions[0] for positions in words]
+    counts = np.array([len(positions) for positions in words])
+    attention = np.add.reduceat(attention, starts, -1)
+    return np.add.reduceat(attention, starts, -2) / counts[:, None]

@@ -7,11 +7,8 @@ import numpy as np
 
 
 class Neighbours:
-    """The senses of each lemma's instances, with their vectors.
-
-    Attributes:
-        counts: {lemma: a Counter of its senses}.
-    """
+    """The senses of each lemma's instances, with their vectors; and `counts`, {lemma: a Counter of
+    its senses}."""
 
     def __init__(self) -> None:
         self._vectors: dict[str, list[np.ndarray]] = collections.defaultdict(list)
@@ -40,8 +37,3 @@ class Neighbours:
                 vectors.astype(np.float64), return_distance=False)
         return [collections.Counter(senses[place] for place in row).most_common(1)[0][0]
                 for row in neighbours]
-
-
-def right(senses: Sequence[Sequence[str]], predicted: Sequence[str | None]) -> float:
-    """Returns the share of instances whose prediction is one of their senses."""
-    return sum(one in several for several, one in zip(senses, predicted)) / len(senses)

@@ -55,10 +55,7 @@ def _permutation(labels, first, second, by_rank):
     first, second = standard(first), standard(second)
     if np.allclose(first, second, atol=1e-9):
         return 1.0
-    result = _scipy.stats.permutation_test(
-        (first, second), difference, permutation_type="samples", vectorized=True,
-        n_resamples=_RESAMPLES, axis=-1, random_state=np.random.default_rng(0))
-    return float(result.pvalue)
+    return _exchanged(first, second, difference)
 
 
 def _permutation_of_counts(first, second):
@@ -71,8 +68,10 @@ def _permutation_of_counts(first, second):
         return np.subtract(*(np.apply_along_axis(
             metrics.bleu_of_counts, -1, rows[places].sum(axis - 1)) for places in (one, other)))
 
-    result = _scipy.stats.permutation_test(
-        (np.arange(size), np.arange(size, 2 * size)), difference, permutation_type="samples",
-        vectorized=True, n_resamples=_RESAMPLES, batch=_BATCH, axis=-1,
-        random_state=np.random.default_rng(0))
-    return float(result.pvalue)
+    return _exchanged(np.arange(size), np.arange(size, 2 * size), difference, _BATCH)
+
+
+def _exchanged(first, second, difference, batch=None):
+    return float(_scipy.stats.permutation_test(
+        (first, second), difference, permutation_type="samples", vectorized=True,
+        n_resamples=_RESAMPLES, batch=batch, axis=-1, random_state=np.random.default_rng(0)).pvalue)

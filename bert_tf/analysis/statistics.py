@@ -48,10 +48,8 @@ def entropy(attention: np.ndarray) -> np.ndarray:
 
 
 class Statistics:
-    """Each head's means over texts.
-
-    Neighbours are divided by n, as in the original, although n - 1 tokens have one.
-    """
+    """Each head's means over texts. Neighbours are divided by n, as in the original, although n - 1
+    tokens have one."""
 
     def __init__(self):
         self._sums: dict[str, np.ndarray] = {}
@@ -59,42 +57,32 @@ class Statistics:
 
     def add(self, attention: np.ndarray, kinds: dict[str, np.ndarray], maps: str = "encoder"
             ) -> None:
-        """Adds a text.
-
-        Args:
-            attention: float [L, N, n, n], or [L, N, m, n] from the tokens of another text.
-            kinds: `token_kinds` of the n tokens that are attended to.
-            maps: "encoder", all tokens attend to all; "decoder", to the tokens up to their own
-                place, as in a left-to-right network; "cross", to another text's tokens: its
-                statistics have no neighbours.
-        """
+        """Adds a text: its attention, float [L, N, n, n], or [L, N, m, n] from the tokens of
+        another text, and the `token_kinds` of the n tokens that are attended to. In `maps`
+        "encoder", all tokens attend to all; in "decoder", to the tokens up to their own place; in
+        "cross", to another text's tokens: its statistics have no neighbours."""
         attention = np.asarray(attention, np.float64)
         entropies, n = entropy(attention), attention.shape[-1]
         figures = {kind: attention_to(attention, columns) for kind, columns in kinds.items()}
         figures["entropy"] = entropies.mean(-1)
-        if maps != "cross":
-            figures |= self._within(attention, entropies, kinds)
+        if maps != "cross":     # its tokens attend to each other
+            sep = kinds["sep"]
+            from_sep = attention[..., sep, :][..., sep].sum((-1, -2))
+            to_sep = attention[..., sep].sum((-1, -2))
+            figures |= {
+                "self": np.trace(attention, 0, -2, -1) / n,
+                "left": np.trace(attention, -1, -2, -1) / n,
+                "right": np.trace(attention, 1, -2, -1) / n,
+                # A text without [SEP] has no such rows; the original always has two.
+                "sep_from_sep": from_sep / max(sep.sum(), 1),
+                "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1)}
+            if "cls" in kinds:
+                figures["entropy_from_cls"] = entropies[..., kinds["cls"].argmax()]
         for name, value in figures.items():
             self._sums[name] = self._sums.get(name, 0) + value
         seen = np.arange(1, n + 1) if maps == "decoder" else n
         self._uniform += np.log(seen).mean()
         self.texts += 1
-
-    def _within(self, attention, entropies, kinds):
-        """Returns the figures of a text whose tokens attend to each other."""
-        n, sep = attention.shape[-1], kinds["sep"]
-        from_sep = attention[..., sep, :][..., sep].sum((-1, -2))
-        to_sep = attention[..., sep].sum((-1, -2))
-        figures = {
-            "self": np.trace(attention, 0, -2, -1) / n,
-            "left": np.trace(attention, -1, -2, -1) / n,
-            "right": np.trace(attention, 1, -2, -1) / n,
-            # A text without [SEP] has no such rows; the original always has two.
-            "sep_from_sep": from_sep / max(sep.sum(), 1),
-            "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1)}
-        if "cls" in kinds:
-            figures["entropy_from_cls"] = entropies[..., kinds["cls"].argmax()]
-        return figures
 
     def result(self) -> dict[str, np.ndarray]:
         """Returns float64 [L, N] by the names of `TITLES`, without the kinds that no text has."""

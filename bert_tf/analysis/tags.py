@@ -46,12 +46,7 @@ def most_frequent(train_words: Sequence[Sequence[str]], train_tags: Sequence[Seq
 
 class LinkHeads:
     """The share of links whose word's strongest weight in a head leads to the link's other end.
-
-    [CLS], [SEP] and the word itself do not count.
-
-    Attributes:
-        totals: {kind of link: number of links}.
-    """
+    [CLS], [SEP] and the word itself do not count. `totals` is {kind of link: number of links}."""
 
     def __init__(self):
         self._right: dict[str, np.ndarray] = {}

@@ -60,11 +60,9 @@ def pack(pairs: Sequence[tuple[list, list]], tokenizer: Tokenizer) -> dict[str, 
 def clark_segments(documents: Sequence[Sequence[list]], max_length: int, count: int,
                    rng: random.Random, special: int = 3) -> list[tuple[list, list]]:
     """Returns the first `count` pairs (A, B) of token lists, shuffled, made as in
-    clarkkev/attention-analysis (preprocess_unlabeled.py).
-
-    Lines are gathered until they hold `max_length` tokens without the `special` ones of a pair; A
-    is a random number of them, B the others. If one is empty, the rest of the document is dropped.
-    """
+    clarkkev/attention-analysis (preprocess_unlabeled.py): lines are gathered until they hold
+    `max_length` tokens without the `special` ones of a pair; A is a random number of them, B the
+    others. If one is empty, the rest of the document is dropped."""
     pairs: list[tuple[list, list]] = []
     for document in documents:
         pairs += _pairs_of(document, max_length - special, rng)
@@ -84,18 +82,10 @@ def _pairs_of(document, target, rng):
         split = rng.randint(1, len(gathered) - 1) if len(gathered) > 1 else 1
         a, b = (sum(part, []) for part in (gathered[:split], gathered[split:]))
         gathered = []
-        _truncate(a, b, target, rng)
+        while len(a) + len(b) > target:     # tokens go from the front or the end of the longer
+            longer = a if len(a) > len(b) else b
+            longer.pop(0 if rng.random() < 0.5 else -1)
         if not a or not b:
             break
         pairs.append((a, b))
     return pairs
-
-
-def _truncate(a, b, most, rng):
-    """Removes tokens of the longer list, from its front or its end, until both fit."""
-    while len(a) + len(b) > most:
-        longer = a if len(a) > len(b) else b
-        if rng.random() < 0.5:
-            del longer[0]
-        else:
-            longer.pop()

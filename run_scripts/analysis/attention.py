@@ -11,22 +11,30 @@ masked LM loss depends on attention.
 """
 
 import dataclasses
+import itertools
 import os
+import random
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from bert_tf import analysis, checkpoints, flags, networks, objectives, training
-from bert_tf.analysis import patterns, words
+from bert_tf.analysis import patterns
 from bert_tf.analysis.statistics import KINDS, titles
 from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.data.text.vectors import SEPARATOR, Texts, read_lines
 from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
 from bert_tf.flags import REQUIRED, only, option
-from run_scripts.analysis.attention_texts import padded, read_features, read_pairs
+from bert_tf.tasks import forms
+from bert_tf.tokenization import Tokenizer
+from bert_tf.tokenization.vocabulary import Vocabulary
 from run_scripts.analysis.model import ModelFlags, TimeLeft, name_of, open_encoder
 
 _SHARE_MASKED = 0.15
 _GRADIENT_TEXTS = 40
+_LINES = 20_000
 _WRITTEN = {"attention.html": "the page with all heads of some texts",
             "heads.png": "the maps of the first text",
             "statistics.png": "where heads look, by layer",
@@ -72,27 +80,86 @@ class AttentionFlags:
             raise InputError(f"--maps={self.maps} needs lines of two texts; give --texts=lines.")
 
 
+def _read_lines(job):
+    """The first --num_docs lines of --input_file that are not blank, by their numbers."""
+    forms.check_lines(job.input_file)
+    lines = itertools.chain.from_iterable(read_lines(job.input_file, _LINES))
+    texts = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    if numbered := dict(itertools.islice(texts, job.num_docs)):
+        return numbered
+    raise InputError(f"--input_file: {job.input_file} gives no text: it must have one line.")
+
+
+def read_features(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
+    """Returns the features of each text of an `AttentionFlags`, int32 [1, n], without padding."""
+    if job.texts == "lines":
+        lines = list(_read_lines(job).values())
+        texts = Texts(lines, tokenizer, max_seq_length)
+        rows = [texts.pack(np.array([number])) for number in range(len(lines))]
+    else:
+        documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
+        pairs = analysis.clark_segments(documents, max_seq_length, job.num_docs,
+                                        random.Random(job.random_seed),
+                                        tokenizer.vocabulary.layout.special(True))
+        rows = [analysis.pack([pair], tokenizer) for pair in pairs]
+    if not rows:
+        room = tokenizer.vocabulary.layout.room(max_seq_length, True)
+        raise InputError(f"--input_file: {job.input_file} gives no text: it must have a document "
+                         f"whose first two lines have fewer than {room} tokens each; "
+                         "give shorter lines, a larger --max_seq_length or --texts=lines.")
+    for row in rows if job.zero_segments else ():
+        row["segment_ids"][:] = 0
+    return rows
+
+
+def read_pairs(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
+    """Returns the features of each source and target for T5, int32 [1, n]."""
+    rows = []
+    for number, line in _read_lines(job).items():
+        texts = line.split(SEPARATOR)
+        if len(texts) != 2:
+            raise InputError(f"--input_file: line {number} of {job.input_file} must be two texts "
+                             f"with {SEPARATOR!r} between them, for --maps={job.maps}.")
+        source, target = (tokenizer.encode(text)[:max_seq_length - 1] for text in texts)
+        rows.append({name: np.array([ids], np.int32) for name, ids in (
+            ("encoder_input_tokens", [*source, tokenizer.vocabulary.sep_id]),
+            ("decoder_input_tokens", [0, *target]))})
+    return rows
+
+
+def padded(rows: list[dict], size: int) -> Iterator[dict]:
+    """Yields batches of `size` texts [1, n], each feature padded to its longest."""
+    for start in range(0, len(rows), size):
+        part = rows[start:start + size]
+        longest = {name: max(row[name].shape[1] for row in part) for name in part[0]}
+        yield {name: np.concatenate([
+            np.pad(row[name], ((0, 0), (0, longest[name] - row[name].shape[1])))
+            for row in part]) for name in part[0]}
+
+
+@dataclasses.dataclass
 class Survey:
     """Sums of one pass over the texts."""
 
-    def __init__(self, vocabulary, keep: int, distance_texts: int, maps: str = "encoder",
-                 is_causal: bool = False):
-        self.vocabulary, self._maps, self._is_causal = vocabulary, maps, is_causal
-        self._keep, self._distance_texts = keep, distance_texts
+    vocabulary: Vocabulary
+    keep: int
+    distance_texts: int
+    maps: str = "encoder"
+    is_causal: bool = False
+    distances: Any = 0.0
+
+    def __post_init__(self):
         self.statistics = analysis.Statistics()
-        self.readings: list = []
-        self.distances = 0.0
-        self.classes: list = []
-        self.pictures: list = []
+        self.readings, self.classes, self.pictures = [], [], []
 
     def add(self, reading, with_pictures: bool = False) -> None:
         kinds = analysis.token_kinds(reading.input_ids, self.vocabulary)
-        if len(self.readings) < self._keep:
+        if len(self.readings) < self.keep:
             self.readings.append(reading)
-        if self.statistics.texts < self._distance_texts:
+        if self.statistics.texts < self.distance_texts:
             self.distances = self.distances + analysis.jensen_shannon(reading.attention)
-        self.statistics.add(reading.attention, kinds, "decoder" if self._is_causal else self._maps)
-        if self._maps != "encoder":
+        self.statistics.add(reading.attention, kinds, "decoder" if self.is_causal else self.maps)
+        if self.maps != "encoder":
             return
         self.classes.append(patterns.classify(patterns.describe(
             reading.attention, kinds["sep"] | kinds.get("cls", False), reading.segment_ids)))
@@ -250,7 +317,7 @@ def main(model: ModelFlags, job: AttentionFlags) -> None:
 
 def _write(folder, title, survey, figures, tokenizer):
     from bert_tf.analysis import pictures
-    from bert_tf.analysis.page import write_page
+    from bert_tf.analysis.page import readable, write_page
 
     def path(name):
         return os.path.join(folder, name)
@@ -260,7 +327,7 @@ def _write(folder, title, survey, figures, tokenizer):
     pictures.draw_statistics(path("statistics.png"), title, statistics,
                              survey.statistics.uniform_entropy, titled)
     first = survey.readings[0]
-    shown = words.readable(first.input_ids[:16], tokenizer)
+    shown = readable(first.input_ids[:16], tokenizer)
     pictures.draw_heads(path("heads.png"), f"{title}: {shown} ...", first.attention)
     if len(survey.distances) > 2:
         pictures.draw_plane(path("plane.png"), title, analysis.scale(survey.distances),

@@ -88,16 +88,6 @@ def with_vectors(sentences: list[Parsed], words: list[list[str]], path: str) -> 
     return [one._replace(vectors=np.array(vectors)) for one, vectors in zip(sentences, looked_up)]
 
 
-def look(sentences: list[Parsed], relations: list[list[str]], count: int) -> dict[str, dict]:
-    """Prints and returns the best attention head of each relation, and the best distance."""
-    links = LinkHeads()
-    for one, kinds in zip(sentences, relations):
-        links.add_links(one.attention, [
-            (word, head, name) for word, (head, kind) in enumerate(zip(one.heads, kinds))
-            if head >= 0 for name in (kind, "all")])
-    return show_links(links, "relation", count + 1)
-
-
 def probe(train: list[Parsed], held_out: list[Parsed], decay: float) -> dict[str, float]:
     """Prints and returns the UAS of fixed distances and of both probes."""
     def blind(sentences):
@@ -128,7 +118,12 @@ def main(model: ModelFlags, job: DependenciesFlags) -> None:
     encoder, tokenizer = opened.network(), opened.tokenizer
     held_out, words, relations = parse(job.eval_input_file, job.eval_sentences, encoder, tokenizer,
                                        model.max_seq_length)
-    relation_heads = look(held_out, relations, job.relations)
+    links = LinkHeads()
+    for one, kinds in zip(held_out, relations):
+        links.add_links(one.attention, [
+            (word, head, name) for word, (head, kind) in enumerate(zip(one.heads, kinds))
+            if head >= 0 for name in (kind, "all")])
+    relation_heads = show_links(links, "relation", job.relations + 1)
     train, others, _ = parse(job.input_file, job.sentences, encoder, tokenizer,
                              model.max_seq_length)
     if job.word_vectors:

@@ -55,18 +55,6 @@ class PatternsFlags:
         flags.check(self)
 
 
-def make_config(variant: str, config: EncoderConfig, empty_rows: str) -> EncoderConfig:
-    """Returns a variant's configuration, from the BERT's `config`."""
-    if variant == "learned":
-        return config
-    heads = PATTERNS
-    if variant == "all_fixed":
-        heads += ("end",) * (config.num_attention_heads - len(PATTERNS))
-    return FixedPatternConfig.from_dict({
-        **config.to_dict(), "fixed_heads": heads, "empty_rows": empty_rows,
-        "pattern_units": "words" if variant == "fixed_words" else "tokens"})
-
-
 def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags]:
     """Checks all settings and returns each variant's flags for bert-run-pretraining."""
     config = checkpoints.read_config_file(job.bert_config_file)
@@ -81,9 +69,18 @@ def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags
     _, defaults = recipe_defaults({"input_file": job.input_file})
     if "max_predictions_per_seq" in defaults:
         lengths.setdefault("max_predictions_per_seq", defaults["max_predictions_per_seq"])
-    jobs, configs = {}, {}
+    jobs: dict[str, PretrainingFlags] = {}
+    configs: dict[str, EncoderConfig] = {}
     for variant in job.variants:
-        configs[variant] = make_config(variant, config, job.empty_rows)
+        configs[variant] = config
+        if variant != "learned":
+            others = 0      # heads beside the seven patterns that look at a fixed place
+            if variant == "all_fixed":
+                others = config.num_attention_heads - len(PATTERNS)
+            configs[variant] = FixedPatternConfig.from_dict({
+                **config.to_dict(), "fixed_heads": PATTERNS + ("end",) * others,
+                "empty_rows": job.empty_rows,
+                "pattern_units": "words" if variant == "fixed_words" else "tokens"})
         jobs[variant] = PretrainingFlags(
             input_file=job.input_file, eval_input_file=job.eval_input_file, do_train=True,
             bert_config_file=os.path.join(output_dir, f"{variant}.json"), terms=["masked_lm"],

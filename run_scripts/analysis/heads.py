@@ -65,27 +65,18 @@ class HeadsFlags:
                              "for SQuAD, or --choose_split=dev for T5.")
 
 
-def _check_task(job):
-    task = SavedTask.require(job.model_dir, "model_dir").task
-    if job.task or task.kind.name in ("span", "text_to_text"):
-        return
-    if task.name == OWN:
-        raise InputError(f"--model_dir: {job.model_dir} was trained on your own files, whose label "
-                         "column this command doesn't know; score its heads with bert-prune "
-                         "--orders=oracle, which has flags for columns.")
-    raise InputError(f"--task must be given: {job.model_dir} was trained for {task.name}.")
-
-
 class Scorer:
-    """Scores a model with parts switched off on the examples of a split.
-
-    Attributes:
-        model, split: `ScoredModel` and its `ScoredSplit`, or the classes for texts.
-        whole: the score of the whole model, times 100.
-    """
+    """Scores a `ScoredModel`, or one for texts, with parts switched off on the examples of a split;
+    `whole` is the score of the whole model, times 100."""
 
     def __init__(self, job: HeadsFlags):
-        _check_task(job)
+        task = SavedTask.require(job.model_dir, "model_dir").task
+        if not job.task and task.kind.name not in ("span", "text_to_text"):
+            if task.name == OWN:
+                raise InputError(f"--model_dir: {job.model_dir} was trained on your own files, "
+                                 "whose label column this command doesn't know; score its heads "
+                                 "with bert-prune --orders=oracle, which has flags for columns.")
+            raise InputError(f"--task must be given: {job.model_dir} was trained for {task.name}.")
         self.model: Any = open_scored(job.model_dir, TaskFlags(
             task=job.task, data_dir=job.data_dir, dev_file=job.dev_file), job.output_dir,
             job.batch_size)
@@ -103,23 +94,28 @@ class Scorer:
                              "which no query changes; give --form=zero.")
         self.split = self.model.split(job.split, job.examples)
         self._kept = kept_scores(job.output_dir, job.model_dir, self.split, form=job.form)
+        self.progress: Any = None       # called after each score
         self._answers = self.split.answer()
         self.whole = self.split.score(self._answers)
 
-    def without(self, heads: Collection[tuple[int, int]], split: Any = None) -> tuple[float, float]:
-        """Returns the score without some heads, and the probability of the difference: 1 where
-        answers are not compared, as on another split."""
+    def without(self, layers: Collection[int], heads: Collection[int], split: Any = None
+                ) -> tuple[float, float]:
+        """Returns the score without some heads of each of some layers, and the probability of the
+        difference: 1 where answers are not compared, as on another split."""
+        off = sorted((layer, head) for layer in layers for head in heads)
+
         def measure():
-            with analysis.disabled(self.encoder, heads, self._form):
+            with analysis.disabled(self.encoder, off, self._form):
                 answers = (split or self.split).answer()
             chance = None if split else self.split.chance(self._answers, answers)
             return {"score": (split or self.split).score(answers),
                     "p": 1.0 if chance is None else chance}
 
-        key = " ".join(f"{layer + 1}:{head + 1}" for layer, head in sorted(heads))
+        key = " ".join(f"{layer + 1}:{head + 1}" for layer, head in off)
         if split:       # another file may have as many examples
             key = f"{split.name} {json.dumps(split.identity())} {key}"
         result = self._kept.get("scores", key, measure=measure)
+        self.progress()
         return result["score"], result["p"]
 
 
@@ -128,35 +124,20 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
     row. R is L, or fewer where layers share their heads."""
     encoder, rows = scorer.encoder, analysis.sharing(scorer.encoder)
     count = encoder.config.num_attention_heads
-    progress = TimeLeft("scores", len(rows) * (count + 1))
+    scorer.progress = TimeLeft("scores", len(rows) * (count + 1))
     scores = {"without_head": np.zeros((2, len(rows), count)),
               "without_layer": np.zeros((2, len(rows)))}
-
-    def score(group, off):
-        result = scorer.without([(layer, head) for layer in group for head in off])
-        progress()
-        return result
-
     print(f"{scorer.model.metric} on {scorer.split.size:,} examples: {scorer.whole:.2f}; without a "
           "head, the difference (last column: without the layer's)\n     layer"
           + "".join(f"{head + 1:>7}" for head in range(count)) + "      all", flush=True)
     for row, group in enumerate(rows):
-        scores["without_head"][:, row] = np.transpose([score(group, [head])
+        scores["without_head"][:, row] = np.transpose([scorer.without(group, [head])
                                                        for head in range(count)])
-        scores["without_layer"][:, row] = score(group, range(count))
+        scores["without_layer"][:, row] = scorer.without(group, range(count))
         print(f"{name_of_row(scorer.encoder, group):>10}" + "".join(
             f"{each - scorer.whole:>+7.2f}" for each in scores["without_head"][0, row])
             + f"{scores['without_layer'][0, row] - scorer.whole:>+9.2f}", flush=True)
     return scores
-
-
-def show_entropies(scorer: Scorer, batch_size: int) -> list[list[float]]:
-    """Prints and returns the entropy of each head of the L layers in nats, L lists of N."""
-    layers = compression.attention_entropy(scorer.model.learner, scorer.split.batches(batch_size))
-    print("entropy of each head's attention in nats, mean over tokens")
-    for name, entropies in zip(attentions(scorer.encoder), layers):
-        print(f"{name:>10}" + "".join(f"{each:>7.2f}" for each in entropies))
-    return [each.tolist() for each in layers]
 
 
 def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
@@ -165,20 +146,14 @@ def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
     chosen_on = scorer.model.split(job.choose_split, job.choose_examples)
     count, rows = scorer.encoder.config.num_attention_heads, []
     sharing = analysis.sharing(scorer.encoder)
-    progress = TimeLeft("scores", len(sharing) * (count + 1))
-
-    def score(group, head, split=None):
-        alone = scorer.without([(layer, other) for layer in group for other in range(count)
-                                if other != head], split)
-        progress()
-        return alone
-
+    scorer.progress = TimeLeft("scores", len(sharing) * (count + 1))
+    others = [[other for other in range(count) if other != head] for head in range(count)]
     print(f"each layer with only one head, the best on {chosen_on.size:,} examples of "
           f"{chosen_on.name}", flush=True)
     for group in sharing:
-        scores = [score(group, head, chosen_on)[0] for head in range(count)]
+        scores = [scorer.without(group, heads, chosen_on)[0] for heads in others]
         best, name = int(np.argmax(scores)), name_of_row(scorer.encoder, group)
-        alone, chance = score(group, best)
+        alone, chance = scorer.without(group, others[best])
         print(f"{name:>10}  head {best + 1:>2}  {alone - scorer.whole:+.2f}  p {chance:.3f}",
               flush=True)
         rows.append({"layer": name, "head": best + 1, "score": alone, "p": chance,
@@ -222,7 +197,12 @@ def main(job: HeadsFlags) -> None:
     (heads, chances), whole = scores["without_head"], scorer.whole
     entropies = {}
     if not isinstance(scorer.encoder.config, T5Config):
-        entropies = {"attention_entropy": show_entropies(scorer, job.batch_size)}
+        by_layer = compression.attention_entropy(scorer.model.learner,
+                                                 scorer.split.batches(job.batch_size))
+        print("entropy of each head's attention in nats, mean over tokens")
+        for name, values in zip(attentions(scorer.encoder), by_layer):
+            print(f"{name:>10}" + "".join(f"{each:>7.2f}" for each in values))
+        entropies = {"attention_entropy": [values.tolist() for values in by_layer]}
     rows = [name_of_row(scorer.encoder, group) for group in analysis.sharing(scorer.encoder)]
     best, worst = (np.unravel_index(index, heads.shape)
                    for index in (heads.argmax(), heads.argmin()))

@@ -54,14 +54,12 @@ class IdentifiabilityFlags:
 
     def read_lengths(self, most: int) -> list[int]:
         """Returns the lengths up to `most`, at least one."""
-        if not all(length.strip().isdecimal() for length in self.lengths):
+        if not self.lengths or not all(each.strip().isdecimal() for each in self.lengths):
             raise InputError(f"--lengths={','.join(self.lengths)}: give numbers such as 16,32,64.")
         numbers = [int(length) for length in self.lengths]
-        if min(numbers, default=_SHORTEST) < _SHORTEST:
+        if min(numbers) < _SHORTEST:
             raise InputError(f"--lengths: {min(numbers)} is too short; give at least {_SHORTEST}.")
         lengths = [length for length in numbers if length <= most]
-        if not numbers:
-            raise InputError("--lengths: no length is given; give numbers such as 16,32,64.")
         if not lengths:
             raise InputError(f"--lengths: all are above --max_seq_length={most}; give a smaller "
                              "length.")
@@ -141,19 +139,15 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
                                        TimeLeft("layers identified", len(readings[0].hidden)))
     show_identification(identification)
     attribution = attribute(encoder, short, job.projections, tokenizer.vocabulary.layout)
-    _write(model.output_dir, name_of(model), encoder.config.head_size, by_length, identification,
-           attribution, titles(tokenizer.vocabulary))
-
-
-def _write(folder, title, head_size, by_length, identification, attribution, titled):
     from bert_tf.analysis.pictures import draw_identifiability
-    write_json(os.path.join(folder, "identifiability.json"), {
+    write_json(os.path.join(model.output_dir, "identifiability.json"), {
         "by_length": {str(n): {name: value.tolist() for name, value in means.items()}
                       for n, means in by_length.items()},
         "identified": {name: shares.tolist() for name, shares in identification.shares.items()},
         "identified_of": identification.tokens,
         "identified_across": identification.across.tolist(),
         "attribution": {name: value.tolist() for name, value in attribution.items()}})
-    path = os.path.join(folder, "identifiability.png")
-    draw_identifiability(path, title, head_size, by_length, identification, attribution, titled)
+    path = os.path.join(model.output_dir, "identifiability.png")
+    draw_identifiability(path, name_of(model), encoder.config.head_size, by_length, identification,
+                         attribution, titles(tokenizer.vocabulary))
     print(f"\npicture: {path}", flush=True)

@@ -18,7 +18,6 @@ import numpy as np
 from bert_tf import analysis, flags, metrics
 from bert_tf.analysis import contextuality, tags
 from bert_tf.analysis.tags import LinkHeads
-from bert_tf.analysis.words import word_attention
 from bert_tf.errors import InputError
 from bert_tf.files import check_input, unpacked_name, write_json
 from bert_tf.flags import REQUIRED, option
@@ -64,14 +63,9 @@ class LayersFlags:
 
 @dataclasses.dataclass
 class Sentences:
-    """Tagged sentences, and the network's vectors and attention for their words.
-
-    Attributes:
-        tags: {name: each sentence's tags}.
-        layers: for each layer, each sentence's word vectors [n, H], taken at first sub-words.
-        attention: each sentence's maps [L, N, w, w] between its words.
-        pieces: the tokens of each sentence's words, without special ones, and where each begins.
-    """
+    """Tagged sentences: their words; {name: each one's tags}; for each layer, each one's word
+    vectors [n, H], taken at first sub-words; its maps [L, N, w, w] between its words; the tokens of
+    its words, without special ones, and where each begins."""
 
     words: list[list[str]]
     tags: dict[str, list[list[str]]]
@@ -128,7 +122,7 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
             firsts = [*tokens[:layout.before], *layout.before + starts,
                       *tokens[layout.before + len(ids):]]
             inner = slice(layout.before, layout.before + len(starts))
-            sentences.attention.append(word_attention(
+            sentences.attention.append(analysis.word_attention(
                 reading.attention, np.split(tokens, firsts[1:]))[..., inner, inner])
     sentences.layers = [list(layer) for layer in zip(*sentences.layers)]
     return sentences
@@ -162,22 +156,9 @@ def probe(train: Sentences, held_out: Sentences) -> dict[str, dict]:
     return probes
 
 
-def look_at_chunks(sentences: Sentences, name: str) -> dict[str, dict]:
-    """Prints and returns the best head from a word to its chunk's last word, by type."""
-    heads = tags.ChunkHeads()
-    for attention, labels in zip(sentences.attention, sentences.tags[name]):
-        heads.add(attention, labels)
-    print("\nheads that look at the last word of the chunk", end="")
-    return show_links(heads, "chunk", _CHUNKS)
-
-
 def show_links(links: LinkHeads, what: str, count: int) -> dict[str, dict]:
-    """Prints and returns the best head and the best distance of the most frequent kinds of links.
-
-    Args:
-        what: heading of the kinds.
-        count: of kinds.
-    """
+    """Prints and returns the best head and the best distance of the `count` most frequent kinds of
+    links, under the heading `what`."""
     print(f"\n{what:<12}{'words':>8}{'best head':>22}{'right':>8}{'best distance':>16}{'right':>8}")
     figures = {}
     for kind, total in links.totals.most_common(count):
@@ -261,7 +242,13 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
                          "like B-NP, I-NP and O; name other tags, or leave the flag empty.")
     figures = describe(held_out)
     probes = probe(train, held_out)
-    chunks = look_at_chunks(held_out, job.chunk_tag) if job.chunk_tag else {}
+    chunks = {}
+    if job.chunk_tag:
+        heads = tags.ChunkHeads()
+        for attention, labels in zip(held_out.attention, held_out.tags[job.chunk_tag]):
+            heads.add(attention, labels)
+        print("\nheads that look at the last word of the chunk", end="")
+        chunks = show_links(heads, "chunk", _CHUNKS)
     write_json(os.path.join(model.output_dir, "layers.json"), {
         **{name: value.tolist() for name, value in figures.items()}, "probes": probes,
         "chunks": chunks})

@@ -57,11 +57,8 @@ class ShowPretrainingFlags:
 
 
 def records_of(run: str) -> dict[str, list[str]]:
-    """The records that a run was given, by flag: the files on its training and its evaluation.
-
-    Raises:
-        InputError: the run did not keep its flags.
-    """
+    """The records that a run was given, by flag: the files on its training and its evaluation;
+    InputError if the run did not keep its flags."""
     path, records = os.path.join(run, FLAGFILE), {}
     for _, line in read_lines(path) if is_file(path) else ():
         name, _, value = line.strip().removeprefix("--").partition("=")
@@ -120,11 +117,9 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
                       eval_records: "data.RecordSet", vocab_size: int
                       ) -> dict[str, tuple[float, float]]:
     """Returns the loss and the accuracy of guesses that look at no context, by the prefix of an
-    objective's metrics. What `eval_records` have no labels for is left out.
-
-    The loss predicts each training label with its share of all (one is added to each count), the
-    accuracy always the most frequent one.
-    """
+    objective's metrics, without what `eval_records` have no labels for. The loss predicts each
+    training label with its share of all (one is added to each count), the accuracy always the most
+    frequent one."""
     train, held_out = (count_labels(objectives, records, vocab_size)
                        for records in (train_records, eval_records))
     baselines = {}
@@ -154,21 +149,17 @@ def count_labels(objectives: Sequence, records: "data.RecordSet",
 def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collection[int], seed: int,
                count: int) -> list[tuple[str, str, int]]:
     """Draws whole words that are single tokens, one of a sentence, and masks them. A word has the
-    marks after its letters that the tokenizer drops.
-
-    Args:
-        common: ids of tokens that are not drawn, such as the ids of "the" and ",".
-
-    Returns:
-        At most `count` tuples: the sentence with [MASK], the masked word, and its token's id.
-    """
+    marks after its letters that the tokenizer drops. `common` are ids of tokens that are not drawn,
+    such as the ids of "the" and ",". Returns at most `count` tuples: the sentence with [MASK], the
+    masked word, and its token's id."""
     rng, drawn = random.Random(seed), []
     for sentence in rng.sample(sentences, len(sentences)):
         ids, offsets = tokenizer.encode_with_offsets(sentence)
         tokens = [tokenizer.readable(index).strip() for index in ids]
         goes_on = tokenizer.continues[ids]
         places = [place for place, token in enumerate(tokens)
-                  if len(token) > 2 and _is_word(token) and ids[place] not in common
+                  if len(token) > 2 and ids[place] not in common
+                  and all(unicodedata.category(char)[0] in "LM" for char in token)
                   and not goes_on[place] and not (place + 1 < len(ids) and goes_on[place + 1])]
         if places and len(drawn) < count:
             place = rng.choice(places)
@@ -179,10 +170,6 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
             drawn.append((f"{sentence[:end - len(answer)]}{MASK}{sentence[end:]}", answer,
                           ids[place]))
     return drawn
-
-
-def _is_word(token):
-    return all(unicodedata.category(char)[0] in "LM" for char in token)
 
 
 def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str,
@@ -290,8 +277,7 @@ def _load_model(output_dir):
 
 
 def _check_metrics(output_dir, names):
-    """Raises InputError if no line of the metrics has a number of an objective, or a line another
-    value. Steps of training without labels of an objective have no number of it."""
+    """Raises InputError if no line has a number of an objective; some lines may have none."""
     path, keys = os.path.join(output_dir, "metrics.jsonl"), ["step", *(
         f"{name}/{part}" for name in names for part in ("loss", "accuracy"))]
     for kind in ("train", "eval"):
@@ -314,8 +300,7 @@ def _read_sentences(eval_text):
 
 
 def _guess(fill, sentences, counts, seed):
-    """Prints and returns the model's guesses for words that a seed draws, and the most frequent
-    token among the labels. `counts` are the numbers of each label."""
+    """Prints and returns guesses for drawn words, and the most frequent of the labels' tokens."""
     order = np.argsort(-counts, kind="stable")
     common = order[:min(_COMMON, int((counts > 0).sum()) // 4)].tolist()
     words = draw_words(fill.tokenizer, sentences, set(common), seed, _SENTENCES)

@@ -16,7 +16,7 @@ import os
 import numpy as np
 
 from bert_tf import analysis, flags
-from bert_tf.analysis.senses import Neighbours, right
+from bert_tf.analysis.senses import Neighbours
 from bert_tf.errors import InputError
 from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
@@ -69,19 +69,6 @@ def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: i
     return usable, np.stack(vectors)
 
 
-def _nearest(known, instances, vectors, count):
-    """The sense of each instance by its `count` nearest neighbours; None of unknown lemmas."""
-    by_lemma = collections.defaultdict(list)
-    for place, one in enumerate(instances):
-        by_lemma[one.lemma].append(place)
-    predicted = [None] * len(instances)
-    for lemma, places in by_lemma.items():
-        if lemma in known.counts:
-            for place, sense in zip(places, known.predict(lemma, vectors[places], count)):
-                predicted[place] = sense
-    return predicted
-
-
 def score(known: Neighbours, instances: list[Instance], vectors: np.ndarray, counts: list[int]
           ) -> dict[str, dict]:
     """Returns the shares that are right, by the way to predict, of all instances whose lemma is
@@ -91,10 +78,18 @@ def score(known: Neighbours, instances: list[Instance], vectors: np.ndarray, cou
         raise InputError("--eval_input_file has no lemma of --input_file; give files about the "
                          "same words.")
     several = [place for place in seen if len(known.counts[instances[place].lemma]) > 1]
-    ways = {"most frequent sense": [known.most_frequent(one.lemma) for one in instances],
-            **{f"{count} nearest": _nearest(known, instances, vectors, count) for count in counts}}
+    by_lemma = collections.defaultdict(list)
+    for place in seen:
+        by_lemma[instances[place].lemma].append(place)
+    ways: dict[str, list] = {
+        "most frequent sense": [known.most_frequent(one.lemma) for one in instances]}
+    for count in counts:
+        ways[f"{count} nearest"] = predicted = [None] * len(instances)
+        for lemma, places in by_lemma.items():
+            for place, sense in zip(places, known.predict(lemma, vectors[places], count)):
+                predicted[place] = sense
     return {name: {"instances": len(chosen), **{
-        way: right([instances[i].senses for i in chosen], [predicted[i] for i in chosen])
+        way: sum(predicted[i] in instances[i].senses for i in chosen) / len(chosen)
         for way, predicted in ways.items()}}
         for name, chosen in (("known lemma", seen), ("several senses", several)) if chosen}
 

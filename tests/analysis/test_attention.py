@@ -13,8 +13,8 @@ from matplotlib import figure
 
 from bert_tf import analysis, networks, objectives
 from bert_tf.analysis import patterns, pictures
+from bert_tf.analysis.page import readable
 from bert_tf.analysis.statistics import KINDS, TITLES, Statistics, entropy, titles
-from bert_tf.analysis.words import readable, word_attention
 from bert_tf.config import EncoderConfig
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import BERT_ROLES
@@ -69,7 +69,7 @@ def test_text_is_readable_where_a_blank_is_a_token(network, test_data):
 
 def test_words_equal_the_originals(maps):
     words = json.loads(str(maps["words/alignment"]))
-    found = word_attention(maps["doc0/attns"], words)
+    found = analysis.word_attention(maps["doc0/attns"], words)
     np.testing.assert_allclose(found, maps["words/mean"], rtol=0, atol=1e-6)
 
 

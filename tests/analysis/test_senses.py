@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.analysis.senses import Neighbours, right
+from bert_tf.analysis.senses import Neighbours
 from bert_tf.errors import InputError
 from bert_tf.tasks.senses import Instance, read_senses
 
@@ -68,8 +68,7 @@ def test_neighbours_are_those_of_a_slow_search(count):
     assert known.most_frequent("other") is None
 
 
-def test_any_of_several_senses_is_right():
-    known, senses = Neighbours(), ("a", "b")
-    known.add("word", senses, np.ones(3))
+def test_an_instance_counts_for_each_of_its_senses():
+    known = Neighbours()
+    known.add("word", ("a", "b"), np.ones(3))
     assert known.counts["word"] == {"a": 1, "b": 1}
-    assert right([senses] * 4, ["a", "b", "c", None]) == 0.5

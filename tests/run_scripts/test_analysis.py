@@ -31,7 +31,7 @@ from run_scripts.analysis import (
     layers,
     senses,
 )
-from run_scripts.analysis.attention_texts import read_features
+from run_scripts.analysis.attention import read_features
 from run_scripts.analysis.model import ModelFlags
 from tests.goldens import at_hand
 from tests.training import tiny
