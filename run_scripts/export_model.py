@@ -114,8 +114,10 @@ class ExportFlags:
         None, "Number of beams in the beam search of a text-to-text model. Default: as in the "
         "task.json, else 1, greedy search.", least=1)
 
-    def check(self) -> None:
-        """Raises InputError for flags that don't go together."""
+    def check(self, asked: "ExportFlags", generates: bool) -> None:
+        """Raises InputError for flags that don't go together, or a flag of `asked`, as the user
+        gave them, that changes nothing in this export. `generates`: whether the model writes
+        texts."""
         if self.format == "text" and not self.vocab_file:
             raise InputError("--vocab_file, the model's vocabulary, must be given with "
                              "--format=text.")
@@ -134,13 +136,6 @@ class ExportFlags:
             raise InputError(f"--format={self.format} takes one sequence per example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
         flags.check(self)
-
-    def check_used(self, asked: "ExportFlags", generates: bool) -> None:
-        """Raises InputError for a given flag that changes nothing in this export.
-
-        Args:
-            generates: whether the model writes texts.
-        """
         head = HEADS.get(self.task)
         answers = self.format == "text" and self.task == "answer_span"
         flags.check_used(
@@ -249,14 +244,29 @@ def make_module(network, job: ExportFlags, model: Any):
         options = model.saved.options if model.saved else {}
         return export.GenerationModel(network, job.max_target_length, job.beams,
                                       options.get("alpha", GENERATION["alpha"]))
-    left_out = _left_out(network, model)
+    left_out = ()       # outputs of an encoder whose weights its checkpoint lacks
+    if model.weights and "pooler" not in model.weights.heads and not hasattr(
+            network, "objectives") and "pooler" in map(names.head, variables(network)):
+        print(f"note: pooled_output is left out, since {model.weights.source} has no pooler",
+              flush=True)
+        left_out = ("pooled_output",)
     if job.format != "text":
         return export.IdsModel(network, job.max_seq_length if "lite" in job.format else None,
                                left_out)
     if job.task == "conditional_span":
         raise InputError("--format=text: the exported model can't search answers in beams; give "
                          "--format=ids, or use bert_tf.Predictor.")
-    options = _answer_options(job, model.saved) if job.task == "answer_span" else {}
+    options, layout, own = {}, None, {}
+    if model.saved:
+        own = model.saved.options
+        layout = layout_of(model.saved.task.name) if job.task != "encoder" else None
+    if job.task == "answer_span":
+        options = {name: getattr(job, name)
+                   for name in ("max_query_length", "max_answer_length", "doc_stride")}
+        if "n_best_size" in own:
+            options["n_best_size"] = own["n_best_size"]
+        if own.get("version_2_with_negative"):
+            options[THRESHOLD] = own.get(THRESHOLD, 0.0)
     tokenizer = dataclasses.replace(model, vocab_file=job.vocab_file,
                                     do_lower_case=job.do_lower_case).tokenizer
     if tokenizer.name != "wordpiece":
@@ -267,33 +277,10 @@ def make_module(network, job: ExportFlags, model: Any):
                          "in texts; give --format=ids, or use bert_tf.Predictor.")
     model.config.check_reads_texts(job.init_checkpoint)
     kind = getattr(export, _TEXT_MODELS.get(job.task, "TextModel"))
-    layout = layout_of(model.saved.task.name) if model.saved and job.task != "encoder" else None
     return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels,
                 tokenizer_settings=tokenizer.settings, long_text=job.long_text,
                 line_break=layout.line_break if layout else "", left_out=left_out, **options)
-
-
-def _left_out(network, model):
-    """Returns the outputs of an encoder whose weights its checkpoint lacks, and prints them."""
-    if not model.weights or "pooler" in model.weights.heads or hasattr(network, "objectives"):
-        return ()
-    if not any(names.head(name) == "pooler" for name in variables(network)):
-        return ()
-    print(f"note: pooled_output is left out, since {model.weights.source} has no pooler",
-          flush=True)
-    return ("pooled_output",)
-
-
-def _answer_options(job, saved):
-    """Returns the settings of an `AnswerModel`."""
-    options = {name: getattr(job, name)
-               for name in ("max_query_length", "max_answer_length", "doc_stride")}
-    if saved and "n_best_size" in saved.options:
-        options["n_best_size"] = saved.options["n_best_size"]
-    if saved and saved.options.get("version_2_with_negative"):
-        options[THRESHOLD] = saved.options.get(THRESHOLD, 0.0)
-    return options
 
 
 def write(job: ExportFlags, model: Any) -> str:
@@ -333,8 +320,7 @@ def _file(job):
 
 
 def _metadata(job, model):
-    """The metadata of an ONNX file, str: the task, the names of its labels as a JSON list, and the
-    length that the model was trained for, or else can read."""
+    """The metadata of an ONNX file: the task, its labels as a JSON list, and the length to read."""
     if model.saved:
         length = model.saved.max_seq_length
     else:
@@ -351,37 +337,38 @@ _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrot
           "masked_lm": 'text=["The [MASK] is open."]'}
 
 
-def _keep(job):
-    """Writes the flags into the folder of a SavedModel's version, since the model's own folder may
-    hold another model, or next to a file."""
-    if job.format in ("text", "ids"):
-        flags.keep(job, os.path.join(job.output, str(job.version)))
-    else:
-        folder, name = os.path.split(_file(job))
-        flags.keep(job, folder, f"{name}.")
-
-
 def _write_card(asked, job, model):
     """Writes the card of an export: README.md in the folder of a SavedModel, or in its version's
     folder where the folder holds another model; NAME.md for a file."""
-    folder, file = (job.output, model_card.NAME) if _file(job) != job.output else (
-        os.path.dirname(job.output) or os.curdir, f"{os.path.basename(job.output)}.md")
+    folder, file = job.output, model_card.NAME
+    if _file(job) == job.output:
+        folder = os.path.dirname(job.output) or os.curdir
+        file = f"{os.path.basename(job.output)}.md"
     if file == model_card.NAME and checkpoints.weights_at(folder):
         folder = os.path.join(folder, str(job.version))
     name = os.path.basename(job.output.rstrip("/"))
     code = ""
     if job.format == "text":
-        pair = model.saved and model.saved.num_texts == 2 and job.task not in _TEXTS
-        if pair:
-            texts = 'text_a=["A text."], text_b=["Another."]'
-        else:
-            texts = _TEXTS.get(job.task, 'text=["A text."]')
-        signature = "pair" if pair else "serving_default"
+        signature, texts = "serving_default", _TEXTS.get(job.task, 'text=["A text."]')
+        if model.saved and model.saved.num_texts == 2 and job.task not in _TEXTS:
+            signature, texts = "pair", 'text_a=["A text."], text_b=["Another."]'
         code = ("import tensorflow as tf, tensorflow_text\n\n"
                 f'model = tf.saved_model.load("{name}/{job.version}")\n'
                 f'model.signatures["{signature}"](**{{name: tf.constant(texts) for name, texts in\n'
                 f"    dict({texts}).items()}})")
-    saved, scored = _described(job, model.saved)
+    saved = model.saved
+    scored: str | None = "Measured with the model before it was exported."
+    if saved:
+        task, options, length = saved.task, dict(saved.options), saved.max_seq_length
+        is_other = task.kind.head(task, options)[0] != job.task
+        if is_other or job.labels not in ([], list(task.labels)):
+            task = dataclasses.replace(task, labels=tuple(job.labels), label_names=())
+        if job.format == "text" or "lite" in job.format:
+            length = job.max_seq_length
+        if job.format == "text" and job.long_text != options.get("long_text", TRUNCATE):
+            options["long_text"] = job.long_text
+        saved = dataclasses.replace(saved, task=task, options=options, max_seq_length=length)
+        scored = None if is_other else scored
     model_card.write_card(
         folder, job.init_checkpoint, flags.command_line("bert-export-model", asked),
         source=model.folder or job.init_checkpoint, name=name, snippet=code, file=file,
@@ -389,28 +376,10 @@ def _write_card(asked, job, model):
         f"format `{job.format}`.", saved=saved, scored=scored)
 
 
-def _described(job, saved):
-    """Returns the task of an export, None without a task.json, and the sentence on its scores for
-    the card, or None."""
-    scored: str | None = "Measured with the model before it was exported."
-    if not saved:
-        return None, scored
-    task, options, length = saved.task, dict(saved.options), saved.max_seq_length
-    is_other = task.kind.head(task, options)[0] != job.task
-    if is_other or job.labels not in ([], list(task.labels)):
-        task = dataclasses.replace(task, labels=tuple(job.labels), label_names=())
-    if job.format == "text" or "lite" in job.format:
-        length = job.max_seq_length
-    if job.format == "text" and job.long_text != options.get("long_text", TRUNCATE):
-        options["long_text"] = job.long_text
-    return (dataclasses.replace(saved, task=task, options=options, max_seq_length=length),
-            None if is_other else scored)
-
-
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
-    asked = job
-    if _file(job) == job.output:
+    asked, path = job, _file(job)
+    if path == job.output:
         check_file(job.output, "output")
     elif "onnx" in job.format and checkpoints.weights_at(job.output):
         raise InputError(f"--output: {job.output} holds a model; give another folder.")
@@ -419,12 +388,14 @@ def main(job: ExportFlags) -> None:
     model = (bert_tf.fill_mask.open_masked_lm if job.task == "masked_lm" else bert_tf.open_model)(
         job.init_checkpoint)
     job = resolve(job, model)
-    job.check()
-    job.check_used(asked, isinstance(model.config, T5Config))
+    job.check(asked, isinstance(model.config, T5Config))
     is_verbose = logging.get_verbosity() >= logging.DEBUG
     with contextlib.nullcontext() if is_verbose else export.quiet():
         line = write(job, model)
-    _keep(asked)
+    if path is None:    # the model's own folder may hold another model
+        flags.keep(asked, os.path.join(asked.output, str(asked.version)))
+    else:
+        flags.keep(asked, os.path.dirname(path), f"{os.path.basename(path)}.")
     _write_card(asked, job, model)
     print(line)
 

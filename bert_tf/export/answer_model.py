@@ -1,11 +1,7 @@
-"""Answers in passages of any length, found inside a TensorFlow graph.
-
-The windows, the choice among them and the answer's text are the same as in run_squad:
-`answer_spans`, `answer_finders` and `wordpiece.project`.
-
-Shapes: B questions, M windows of all passages, W windows of the longest, S sequence, K starts and
-ends of a window that are considered.
-"""
+"""Answers in passages of any length, found inside a TensorFlow graph as in run_squad: see
+`answer_spans`, `answer_finders` and `wordpiece.project`. Shapes: B questions, M windows of all
+passages, W windows of the longest, S sequence, K starts and ends of a window that are
+considered."""
 
 import tensorflow as tf
 
@@ -30,13 +26,10 @@ class AnswerModel(TextModel):
     def __init__(self, model, vocabulary, max_query_length: int = 64, max_answer_length: int = 30,
                  doc_stride: int = 128, n_best_size: int = 20,
                  null_score_diff_threshold: float | None = None, **options):
-        """Takes `TextModel`'s arguments.
-
-        Args:
-            max_query_length, doc_stride: see `tasks.answer_spans.SpanOptions`.
-            max_answer_length, n_best_size: see `tasks.answer_finders.AnswerOptions`.
-            null_score_diff_threshold: of a model of questions that may have no answer.
-        """
+        """Takes `TextModel`'s arguments; for `max_query_length` and `doc_stride` see
+        `tasks.answer_spans.SpanOptions`, for `max_answer_length` and `n_best_size`
+        `tasks.answer_finders.AnswerOptions`. The threshold is that of a model of questions that may
+        have no answer."""
         self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
         self._doc_stride, self._n_best_size = doc_stride, n_best_size
         self._threshold = null_score_diff_threshold
@@ -111,8 +104,7 @@ class AnswerModel(TextModel):
                 placed(first[:, :, 0], start), placed(last[:, 0], end))
 
     def _text(self, passage, ids, first, last, start, end):
-        """Returns the text of tokens `first` to `last` of each passage, which are the bytes `start`
-        to `end` (exclusive): string [B]. See `wordpiece.project`."""
+        """The text of tokens `first` to `last` of each passage, its bytes from `start` to `end`."""
         replace = tf.strings.regex_replace
         before = tf.strings.substr(passage, tf.zeros_like(start), start)
         before = replace(before, f"(?s)^.*{_BLANKS}", "")
@@ -129,15 +121,11 @@ class AnswerModel(TextModel):
 
 
 class _Windows:
-    """The windows of passages, see `answer_spans.cut_spans`.
-
-    Attributes:
-        row: int64 [M], the passage of each.
-        start, length: int64 [M], its tokens in the passage.
-    """
+    """The windows of passages, see `answer_spans.cut_spans`: the passage `row` of each, and its
+    tokens in the passage from `start` on, int64 [M]. `lengths` are the passages' tokens and `room`
+    the most of a window, int64 [B]."""
 
     def __init__(self, lengths, room, stride):
-        """`lengths` are the passages' tokens and `room` the most of a window, int64 [B]."""
         step = tf.minimum(room, stride)
         counts = 1 + (tf.maximum(lengths - room, 0) + step - 1) // step
         self._number = tf.ragged.range(counts)                          # [B, windows]
@@ -174,8 +162,8 @@ def _top(logits, mask, count):
 
 
 def _project(text, original, normal):
-    """Returns the part of each `original`, string [B], whose normal form is `text`, where `normal`
-    is the normal form of all of it: see `wordpiece.project`."""
+    """Returns the part of each `original`, string [B], whose normal form is `text`, of all
+    `normal`."""
     size = _characters(text)
     places = tf.ragged.range(tf.maximum(_characters(normal) - size + 1, 0))
     rows = places.value_rowids()

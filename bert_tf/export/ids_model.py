@@ -30,14 +30,10 @@ def takes_choices(model) -> bool:
 
 def answers(model, features: dict[str, tf.Tensor], left_out: Collection[str] = ()
             ) -> dict[str, tf.Tensor]:
-    """Returns a model's named outputs, float32 except positions.
-
-    Args:
-        model: an encoder, for `sequence_output` [B, S, H] and `pooled_output` [B, H]; a network
-            with a decoder, for `logits` [B, T, V]; or a Learner of one objective, for its answers.
-        features: int32 [B, S], or [B, C, S] if the model `takes_choices`.
-        left_out: names of outputs that are not returned.
-    """
+    """Returns a model's named outputs, float32 except positions, without those `left_out`: of an
+    encoder `sequence_output` [B, S, H] and `pooled_output` [B, H]; of a network with a decoder
+    `logits` [B, T, V]; or the answers of a Learner of one objective. `features` are int32 [B, S],
+    or [B, C, S] if the model `takes_choices`."""
     if len(getattr(model, "objectives", ())) > 1:
         names = ", ".join(objective.name for objective in model.objectives)
         raise InputError(f"the model has several objectives ({names}); export its encoder, or a "
@@ -67,14 +63,10 @@ class IdsModel(tf.Module):
     `answers`. A masked LM takes `masked_lm_positions`, int32 [B, P], too, and answers for these
     alone: float32 [B, P, V].
 
-    Attributes:
-        function: the tf.function.
-        library_function: the same for ONNX: int64 inputs and outputs under Hugging Face's names,
-            without segments if the network has none.
-        axes: the names of the axes of each of its inputs.
-        output_axes: the names of the first two axes of its outputs.
-        functions: the signatures of a SavedModel by name.
-    """
+    `function` is the tf.function, and `functions` the signatures of a SavedModel by name.
+    `library_function` is the same for ONNX: int64 inputs and outputs under Hugging Face's names,
+    without segments if the network has none. `axes` are the names of the axes of each of its
+    inputs, `output_axes` of the first two axes of its outputs."""
 
     def __init__(self, model, length: int | None = None, left_out: Collection[str] = ()):
         """`length` is the only S that the function takes, for runtimes that need a fixed one; None:
@@ -107,14 +99,30 @@ class IdsModel(tf.Module):
         self.library_function = tf.function(answer_library, autograph=False, input_signature=[
             tf.TensorSpec(shapes[name], tf.int64, LIBRARY_INPUTS.get(name, name))
             for name in read])
-        self.axes = {LIBRARY_INPUTS.get(name, name): _axes(name, len(shapes[name]))
-                     for name in read}
+        last = {_POSITIONS: "predictions", "decoder_input_tokens": "decoder_sequence"}
+        self.axes = {LIBRARY_INPUTS.get(name, name): (
+            "batch", *["choices"] * (len(shapes[name]) == 3), last.get(name, "sequence"))
+            for name in read}
         self.output_axes = self.axes.get(_POSITIONS, list(self.axes.values())[-1])[:2]
         self.functions = {"serving_default": self.function}
 
 
-def _axes(name, count):
-    if name == _POSITIONS:
-        return "batch", "predictions"
-    sequence = "decoder_sequence" if name == "decoder_input_tokens" else "sequence"
-    return ("batch", "choices", sequence) if count == 3 else ("batch", sequence)
+class GenerationModel(tf.Module):
+    """A network that has `generate`, or its Learner, with the loop over its tokens in the graph.
+
+    `functions` has the signatures of a SavedModel: `serving_default`, from `encoder_input_tokens`,
+    int32 [B, S], padded with 0, to `output_ids`, int32 [B, T], 0 after the end; and `logits`, the
+    `IdsModel` of predictions for given targets. `length` is T, the most tokens of a result; for
+    `beams` and `alpha` see `generate`.
+    """
+
+    def __init__(self, model, length: int, beams: int = 1, alpha: float = 0.6):
+        super().__init__()
+        network = getattr(model, "encoder", model)
+        self._logits = IdsModel(network)
+        self._weights = [v.value for v in network.weights]      # for the SavedModel
+        generate = tf.function(
+            lambda tokens: {"output_ids": network.generate(tokens, length, beams, alpha)},
+            autograph=False,
+            input_signature=[tf.TensorSpec([None, None], tf.int32, "encoder_input_tokens")])
+        self.functions = {"serving_default": generate, "logits": self._logits.function}

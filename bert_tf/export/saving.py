@@ -29,10 +29,8 @@ _LAST = "saved_model.pb"      # without it TensorFlow sees no model
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Holds back the logs of TensorFlow and the converters on stderr, in C++ too.
-
-    If the block ends with an error other than an `InputError`, the log is written after all.
-    """
+    """Holds back the logs of TensorFlow and the converters on stderr, in C++ too; they are written
+    after all if the block ends with an error other than an `InputError`."""
     sys.stderr.flush()
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as log:
@@ -93,22 +91,18 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False,
         raise _refusal("ONNX", error) from error
     if left := _unconverted(model.graph):
         raise _refusal("ONNX", f"it has no operation {', '.join(sorted(left))}")
-    _name_axes(model.graph, module)
-    if int8:
-        model = _in_8_bits(model)
-    for key, value in (metadata or {}).items():
-        model.metadata_props.add(key=key, value=value)
-    _write(path, model.SerializeToString())
-
-
-def _name_axes(graph, module):
-    for value in [*graph.input, *graph.output]:
+    for value in [*model.graph.input, *model.graph.output]:
         names = module.axes.get(value.name, module.output_axes)
         for axis, size in enumerate(value.type.tensor_type.shape.dim):
             if not size.HasField("dim_value"):
                 size.Clear()
                 if axis < len(names):
                     size.dim_param = names[axis]
+    if int8:
+        model = _in_8_bits(model)
+    for key, value in (metadata or {}).items():
+        model.metadata_props.add(key=key, value=value)
+    _write(path, model.SerializeToString())
 
 
 def _in_8_bits(model):

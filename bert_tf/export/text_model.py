@@ -1,8 +1,5 @@
-"""Models that take raw strings: the tokenizer is in the graph.
-
-Results equal the Python model's, or a string is refused with an error that names it. Shapes: B
-batch, C choices, S sequence.
-"""
+"""Models that take raw strings: the tokenizer is in the graph. Results equal the Python model's, or
+a string is refused with an error that names it. Shapes: B batch, C choices, S sequence."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,8 +9,7 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers, check_length, heads_of
-from bert_tf.export.long_texts import ends, joined, windows
-from bert_tf.export.packing import Packer, repeated
+from bert_tf.export.packing import Packer, ends, joined, repeated, windows
 from bert_tf.tokenization.packing import HEAD_TAIL, LONG_TEXTS, MAX, MEAN, TRUNCATE
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary, check_fits
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
@@ -47,9 +43,8 @@ class TextModel(tf.Module):
             line_break: a mark within texts or pairs that is read as a blank, as in `Split`.
             left_out: names of outputs that are not returned.
 
-        Raises:
-            InputError: another model's vocabulary, a length outside 8 to the model's, or a
-                `long_text` that is not for this model.
+        InputError for another model's vocabulary, a length outside 8 to the model's, or a
+        `long_text` that is not for this model.
         """
         super().__init__()
         config = getattr(model, "encoder", model).config
@@ -128,10 +123,8 @@ class ChoiceModel(TextModel):
 class MaskModel(TextModel):
     """Takes `text`, string [B], with [MASK] in the place of each of its P words to guess. Returns
     the likeliest tokens of each, at most 10: `ids`, `tokens` and `probabilities`, [B, P, 10]; and
-    `masks`, int32 [B], the number of masks of each text, since rows are filled up.
-
-    Overlong texts are refused.
-    """
+    `masks`, int32 [B], the number of masks of each text, since rows are filled up. Overlong texts
+    are refused."""
 
     def __init__(self, model, vocabulary: Vocabulary, **options):
         self._model, self._vocabulary = model, vocabulary
@@ -166,10 +159,8 @@ class TaggerModel(TextModel):
     """Takes `text`, string [B]. Returns for each token [B, S] the tagger's answers, its first byte
     in the text (`start`) and the byte after its last (`end`), both -1 for special tokens, and
     `is_word_start`, 1 for the first token of a word between white space, whose label is the word's,
-    as in `Predictor`. Labels of `bioes` stay so, where `Predictor` gives `bio`.
-
-    Overlong texts are refused.
-    """
+    as in `Predictor`. Labels of `bioes` stay so, where `Predictor` gives `bio`. Overlong texts are
+    refused."""
 
     def _make_functions(self):
         return {"serving_default": served(self._tag, "text")}

@@ -36,8 +36,8 @@ def functions(flags):
     """The signatures of an export, which is not written: that takes longer than all else."""
     model = (bert_tf.fill_mask.open_masked_lm if flags.task == "masked_lm" else bert_tf.open_model)(
         flags.init_checkpoint)
-    flags = export_model.resolve(flags, model)
-    flags.check()
+    asked, flags = flags, export_model.resolve(flags, model)
+    flags.check(asked, generates=False)
     return export_model.make_module(export_model.build(flags, model), flags, model).functions
 
 
@@ -264,13 +264,14 @@ def test_a_model_that_reads_windows_is_exported_with_them(fine_tuned, tmp_path, 
         assert resolve(job(tmp_path, init_checkpoint=folder, **given)).long_text == "truncate"
     for given in ({"format": "ids"}, {"task": "encoder"}):
         with pytest.raises(InputError, match="--long_text=mean is for --format=text and models of"):
-            resolve(job(tmp_path, init_checkpoint=folder, long_text="mean", **given)).check()
+            asked = job(tmp_path, init_checkpoint=folder, long_text="mean", **given)
+            resolve(asked).check(asked, generates=False)
     # A head that can't be exported is left out, and with it the way to read long texts.
     saved = SavedTask.read(folder)
     dataclasses.replace(saved, options={"head": "attentive", "long_text": "mean"}).write(folder)
     capsys.readouterr()
     found = resolve(job(tmp_path, init_checkpoint=folder))
-    found.check()
+    found.check(job(tmp_path, init_checkpoint=folder), generates=False)
     assert (found.task, found.long_text) == ("encoder", "truncate")
     assert capsys.readouterr().out == (f"note: only the encoder is exported; the head of {folder}, "
                                        "attentive_classification, can't be exported.\n")
