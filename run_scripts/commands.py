@@ -69,10 +69,8 @@ _SWITCHES = ("records_only", "measure_sensitivity")     # of these, "false" leav
 
 
 def programs(command: str) -> dict[str, str]:
-    """{name: module} of the programs of a command that is several; {} if they are not there.
-
-    A package's programs are its files with a function `main`.
-    """
+    """{name: module} of the programs of a command that is several, the files with a function `main`
+    of its packages; {} if they are not there."""
     packages = [COMMANDS[command], *["papers"] * (command == "bert-benchmark")]
     return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for package in packages
             for path in sorted((_ROOT / package.replace(".", "/")).glob("*.py"))
@@ -120,11 +118,8 @@ def describe(command: str) -> Program:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Any, list[Any]]:
-    """Returns the `main` of a command line, and the dataclasses that it is called with.
-
-    Raises:
-        InputError: a flag or a file can't be used.
-    """
+    """Returns the `main` of a command line, and the dataclasses that it is called with; InputError
+    if a flag or a file can't be used."""
     words = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))
     program, values = describe(shlex.join(arguments)), absl_flags.FlagValues()
     try:
@@ -143,8 +138,7 @@ def first_line(module: str) -> str:
 
 
 def _find_program(command):
-    """Returns the module that the first argument names, which is removed; prints help, and ends the
-    program, if none does."""
+    """The module that the first argument names, which is removed; without one, help and the end."""
     modules = programs(command)
     if not modules:
         sys.exit(f"error: {command} is in the repository and not in the installed package: clone "

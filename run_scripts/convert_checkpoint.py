@@ -75,12 +75,21 @@ def main(job: ConvertFlags) -> None:
         # A folder for the Hub has the command in its card, without the folders of this disk.
         if job.output_format != "huggingface":
             flags.keep(job, job.output)
+        snippet: str | None = ""
         if job.output_format == "keras":
             _keep_task(job, account)
+            snippet = None
+        elif job.output_format == "huggingface":
+            name = os.path.basename(absolute(job.output))
+            architectures = read_json(os.path.join(job.output, "config.json")).get("architectures")
+            kind = architectures[0] if architectures else "AutoModel"
+            snippet = ("import transformers\n\n"
+                       f"model = transformers.{kind}.from_pretrained({name!r})\n"
+                       f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
         # Scores and training data describe the whole, unchanged model only.
         write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job),
                    source="" if changes != checkpoints.Changes() else _folder(job.input),
-                   snippet=_snippet(job))
+                   snippet=snippet)
         print(f"wrote {job.output}")
 
 
@@ -103,18 +112,6 @@ def _keep_task(job, account):
     lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
     length = min(saved.max_seq_length, job.max_position_embeddings or saved.max_seq_length)
     dataclasses.replace(saved, do_lower_case=lower, max_seq_length=length).write(job.output)
-
-
-def _snippet(job):
-    name = os.path.basename(absolute(job.output))
-    if job.output_format == "keras":
-        return None
-    if job.output_format != "huggingface":
-        return ""
-    architectures = read_json(os.path.join(job.output, "config.json")).get("architectures")
-    kind = architectures[0] if architectures else "AutoModel"
-    return (f"import transformers\n\nmodel = transformers.{kind}.from_pretrained({name!r})\n"
-            f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
 
 
 if __name__ == "__main__":

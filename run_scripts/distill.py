@@ -49,13 +49,11 @@ _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choic
            "label_mean")
 
 
-def _of_recipes(key):
-    """An `option` for the recipes with terms of an objective, or with an option."""
-    return only("recipe", *(row.name for row in DISTILLATIONS.values() if any(
-        key in (term.objective, *term.options) for term in row.terms)))
-
-
-_of_logits, _of_patience, _of_phases = map(_of_recipes, ("SoftTargets", "Patience", "stacked"))
+# An `option` for the recipes with terms of an objective, or with an option.
+_of_logits, _of_patience, _of_phases = (only("recipe", *(
+    row.name for row in DISTILLATIONS.values()
+    if any(key in (term.objective, *term.options) for term in row.terms)))
+    for key in ("SoftTargets", "Patience", "stacked"))
 
 
 @dataclasses.dataclass
@@ -158,26 +156,14 @@ class DistillFlags:
                          "normalizes": self.normalize_patience}) for term in row.terms))
 
 
-def _saved(job: DistillFlags) -> SavedTask:
-    saved = SavedTask.require(job.teacher[0], "teacher")
-    if saved.task.kind.name == "text_to_text":
-        raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
-                         "which can't be distilled; name another model.")
-    return saved
-
-
 def _long_text(task_flags: TaskFlags, saved: SavedTask, begun: SavedTask | None) -> str | None:
-    """How the student reads long texts: as --long_text says, else as in a run that was begun, else
-    as the first teacher does."""
+    """How the student reads long texts: as the flag says, the run that was begun, or the
+    teacher."""
     return task_flags.long_text or (begun or saved).options.get("long_text")
 
 
 def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:
-    """The flags, completed from the teacher's description of the user's own files.
-
-    Raises:
-        InputError: the teacher answers questions, for which a given flag does nothing.
-    """
+    """The flags, completed from the teacher's task; InputError for flags that do nothing for it."""
     kind = saved.task.kind
     if kind.name == "span":
         if others := [name for name in flags.changed(task_flags)
@@ -202,7 +188,14 @@ def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings
     is_config = is_file(job.student) and job.student.endswith(".json")
     path = "" if is_config else job.student
     if job.student_layers:
-        path = _start(job, settings)
+        if job.student.endswith(".json"):
+            raise InputError("--student_layers takes layers from a model; name the model's folder "
+                             "as --student, or leave the flag out.")
+        from bert_tf.compression import students
+        from bert_tf.training import trials
+        path = students.write_start(job.student, job.student_layers,
+                                    os.path.join(settings.output_dir, "student"),
+                                    has_begun=trials.begun(settings) is not None)
     own = find_vocabulary(path) if path else None
     vocabulary = job.vocab_file or ("" if own else find_vocabulary(job.teacher[0]) or "")
     lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
@@ -214,22 +207,12 @@ def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings
         records_dir=job.records_dir, keep_head=False)
 
 
-def _start(job, settings):
-    """The folder of the model of --student with --student_layers alone."""
-    from bert_tf.compression import students
-    from bert_tf.training import trials
-
-    if job.student.endswith(".json"):
-        raise InputError("--student_layers takes layers from a model; name the model's folder as "
-                         "--student, or leave the flag out.")
-    return students.write_start(job.student, job.student_layers,
-                                os.path.join(settings.output_dir, "student"),
-                                has_begun=trials.begun(settings) is not None)
-
-
 def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then labels, trains, scores and predicts."""
-    row, saved = job.row(), _saved(job)
+    row, saved = job.row(), SavedTask.require(job.teacher[0], "teacher")
+    if saved.task.kind.name == "text_to_text":
+        raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
+                         "which can't be distilled; name another model.")
     if job.do_predict and not row.trains_head:
         raise InputError(f"--recipe={row.name} trains layers, but not the head that predicts; "
                          "leave out --do_predict, and give the result as --student to a recipe "

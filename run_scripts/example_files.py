@@ -2,8 +2,7 @@
 
 A file has a line an example (`lines`), or it is a table: `tsv`, where quotes are plain characters,
 `csv`, or `jsonl`, JSON objects. For a tagger it may also hold tagged words (`words`, `conllu`), and
-its JSON is that of annotation tools. `form_of` tells the form as fine-tuning does. Memory does not
-grow with the file.
+its JSON is that of annotation tools. Memory does not grow with the file.
 """
 
 import collections
@@ -34,7 +33,7 @@ from bert_tf.files import (
 from bert_tf.tasks import annotations, conllu, forms, rows
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Malformed, texts_of
-from bert_tf.tasks.rows import Omissions, Table, read_lines
+from bert_tf.tasks.rows import Omissions, Table
 from bert_tf.tasks.tag_schemes import is_tag_of
 from bert_tf.tasks.task import TABLES, Split
 from bert_tf.tasks.task_flags import COLUMNS
@@ -53,13 +52,8 @@ _HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "m
 
 
 class Row(typing.NamedTuple):
-    """An example of a file.
-
-    Attributes:
-        line: its number in the file, from 1.
-        texts: a text, or a tuple of several.
-        cells: the row, {name or number of a column: value}.
-    """
+    """An example of a file: its line, from 1; its text, or a tuple of several; and the cells of
+    its row, {name or number of a column: value}."""
 
     line: int
     texts: str | tuple
@@ -80,15 +74,8 @@ def readable(path: str, form: str | None = None) -> str:
 
 def form_of(path: str, saved, text_column: str) -> str:
     """Returns the form of a file to predict, as fine-tuning reads it: "lines", one of `TABLES`, or
-    for a tagger "words", "conllu" or "annotations".
-
-    Args:
-        saved: the model's `SavedTask`, or None.
-        text_column: that a flag names, or "".
-
-    Raises:
-        InputError: the file has another form, or its form can't be told.
-    """
+    for a tagger "words", "conllu" or "annotations"; InputError if it has another form, or can't be
+    told. `saved` is the model's `SavedTask`, or None; `text_column` is named by a flag, or ""."""
     if path == STANDARD:
         return "lines"
     if saved and saved.task.kind.format == forms.WORDS:
@@ -172,31 +159,28 @@ def read_words(path: str, form: str, saved, text_column: str, omissions: Omissio
         yield Row(line, tuple(words), {"words": words})
 
 
-def read_texts(path: str) -> Iterator[Row]:
-    """Yields the lines of a text, each an example of one text or of several between " ||| "."""
-    return text_rows(read_lines(path))
-
-
 def text_rows(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
-    """Yields the examples of numbered lines; see `read_texts`."""
+    """Yields the examples of numbered lines, of one text or of several between " ||| "."""
     for number, line in lines:
         texts = line.split(SEPARATOR)
         yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), {"text": line})
 
 
 def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]:
-    """Yields the rows of a table; `omissions` decides about lines that cannot be read.
-
-    Raises:
-        InputError: a column is not there, a cell holds no text, or a row has more or fewer choices
-            than the first; names the line.
-    """
+    """Yields the rows of a table; `omissions` decides about lines that cannot be read. InputError
+    that names the line if a column is not there, a cell holds no text, or a row has more or fewer
+    choices than the first."""
     table = Table(path, columns, omissions)
     flags = ["--text_a_column", *["--text_b_column"] * (len(columns.texts) > 1),
              *["--choice_columns"] * bool(columns.choices)]
     keys, choices = (table.keys(names, f"; name the right ones with {' and '.join(flags)}")
                      for names in (columns.texts, columns.choices))
-    names = _distinct(table.names) if table.names else None
+    names: list[str] = []       # one that comes again gets the number of its column
+    for place, name in enumerate(table.names or ()):
+        new = name if name not in names else f"{name}_{place}"
+        while new in names or new != name and new in table.names:
+            new += "_"
+        names.append(new)
     for number, row in table:
         cells = row if isinstance(row, dict) else dict(zip(names or map(str, range(len(row))), row))
         try:
@@ -205,17 +189,6 @@ def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]
             omissions.add_malformed(f"{shown_name(path)}, line {number}", str(problem))
             continue
         yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells)
-
-
-def _distinct(names):
-    """Names of columns; one that comes again gets the number of its column, and no other's name."""
-    distinct: list[str] = []
-    for place, name in enumerate(names):
-        new = name if name not in distinct else f"{name}_{place}"
-        while new in distinct or new != name and new in names:
-            new += "_"
-        distinct.append(new)
-    return distinct
 
 
 def answer_rows(rows: Iterable[Row], source: str, output: str,
@@ -284,7 +257,12 @@ class _Cells:
                 *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=file)
 
     def __call__(self, row, prediction):
-        columns = {_PREDICTED + name: value for name, value in _flat(prediction).items()}
+        columns = {}
+        for name, value in prediction.items():
+            if isinstance(value, dict):     # probabilities_a, probabilities_b
+                columns |= {f"{_PREDICTED}{name}_{key}": part for key, part in value.items()}
+            else:
+                columns[_PREDICTED + name] = value
         cells = {str(name): _cell(value, name) for name, value in _beside(row, columns).items()}
         if self._names is None:
             self._names = list(cells)
@@ -295,13 +273,6 @@ class _Cells:
                   f"{', '.join(cells.keys() - {*self._names})}, which the first line lacks, so the "
                   "table leaves it out; write .jsonl to keep everything", file=sys.stderr)
         self._write([cells.get(name, "") for name in self._names])
-
-
-def _flat(prediction):
-    """A prediction without dicts in it: {"probabilities": {"a": 1}} is {"probabilities_a": 1}."""
-    return {f"{name}_{key}" if key is not None else name: part
-            for name, value in prediction.items()
-            for key, part in (value.items() if isinstance(value, dict) else [(None, value)])}
 
 
 def _cell(value, name):

@@ -8,18 +8,17 @@ model is the output of bert-run-pretraining, or a checkpoint of any format with 
 """
 
 import dataclasses
-import functools
 import json
 import os
 import sys
 import typing
-from collections.abc import Callable
 
 import bert_tf
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, make_folder
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.tasks import forms
+from bert_tf.tasks.rows import read_lines
 from run_scripts import commands, example_files
 from run_scripts.example_files import Row
 
@@ -55,14 +54,6 @@ class FillMaskFlags:
     batch_size: int = option(32, "Most sequences that the model reads at a time.", least=1)
 
 
-def asked(job: FillMaskFlags, fill) -> Callable[[list, Callable[[int], str]], list]:
-    """Returns the function that answers a list of texts, as --ask says."""
-    if job.ask == "masks":
-        return lambda texts, where: [answer["masks"] for answer in fill.stream(
-            texts, job.top_k, where)]
-    return getattr(fill, job.ask)
-
-
 def shown(row: Row, answer: typing.Any) -> str:
     """Returns an answer as people read it: a number, or a line for each mask under the text."""
     if isinstance(answer, float):
@@ -70,14 +61,6 @@ def shown(row: Row, answer: typing.Any) -> str:
     return "\n".join([row.cells["text"], *("    " + ", ".join(
         f"{guess['text'].strip()} {guess['probability']:.1%}" for guess in mask)
         for mask in answer)])
-
-
-def writer(job: FillMaskFlags, file: typing.TextIO) -> Callable[[Row, typing.Any], None]:
-    """Returns the function that writes an answer in the format of the flags."""
-    if (job.output_format or example_files.format_of(job.output_file)) == "lines":
-        return lambda row, answer: print(shown(row, answer), file=file)
-    return lambda row, answer: print(
-        json.dumps({**row.cells, job.ask: answer}, ensure_ascii=False), file=file)
 
 
 def main(job: FillMaskFlags) -> None:
@@ -92,16 +75,23 @@ def main(job: FillMaskFlags) -> None:
     make_folder(os.path.dirname(job.output_file), "output_file")
     fill = bert_tf.FillMask(job.init_checkpoint, job.batch_size, vocab_file=job.vocab_file,
                             do_lower_case=job.do_lower_case, mask=job.mask)
-    answer = asked(job, fill)
+    if job.ask == "masks":
+        def answer(texts, where):
+            return [each["masks"] for each in fill.stream(texts, job.top_k, where)]
+    else:
+        answer = getattr(fill, job.ask)
+
+    def writer(file):
+        if (job.output_format or example_files.format_of(job.output_file)) == "lines":
+            return lambda row, answer: print(shown(row, answer), file=file)
+        return lambda row, answer: print(
+            json.dumps({**row.cells, job.ask: answer}, ensure_ascii=False), file=file)
+
     if not job.text and job.input_file == STANDARD and sys.stdin.isatty():
         print("type one text per line; Ctrl-D ends", file=sys.stderr)
-    if job.text:
-        rows = example_files.text_rows([(1, job.text)])
-    else:
-        rows = example_files.read_texts(job.input_file)
-    count = example_files.answer_rows(
-        rows, job.input_file, job.output_file, answer,
-        functools.partial(writer, job), "--text" if job.text else "")
+    rows = example_files.text_rows([(1, job.text)] if job.text else read_lines(job.input_file))
+    count = example_files.answer_rows(rows, job.input_file, job.output_file, answer, writer,
+                                      "--text" if job.text else "")
     fill.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         print(f"{job.output_file}: {counted(count, 'text')}")

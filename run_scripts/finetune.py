@@ -45,11 +45,8 @@ from run_scripts.finetuning import carry_out
 
 
 def main(*groups: Any) -> None:
-    """Checks everything, then trains, scores and predicts.
-
-    Args:
-        groups: the filled dataclasses of a row of `jobs.JOBS`.
-    """
+    """Checks everything, then trains, scores and predicts. `groups` are the filled dataclasses of a
+    row of `jobs.JOBS`."""
     first = groups[0]
     if isinstance(first, SuiteFlags):
         from bert_tf.finetuning import suite_run

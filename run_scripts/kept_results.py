@@ -10,16 +10,9 @@ from bert_tf.options import as_json, differing_options
 
 
 class KeptResults:
-    """Results in a JSON file, written as they arrive: a finished run is not repeated.
-    Processes with equal settings may write to one file.
-
-    Args:
-        settings: JSON values by name that the results depend on.
-        forgets: whether results of other settings are dropped.
-
-    Raises:
-        InputError: the file's results were made with other settings, and are not dropped.
-    """
+    """Results in a JSON file, written as they arrive: a finished run is not repeated. Processes
+    with equal settings, JSON values by name that the results depend on, may write to one file.
+    Results of other settings are an InputError, or dropped if this `forgets` them."""
 
     def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False):
         self._path, self._content = path, read_json(path) if exists(path) else {}

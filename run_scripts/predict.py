@@ -24,7 +24,7 @@ from bert_tf.files import STANDARD, fetched, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import forms
 from bert_tf.tasks.named import layout_of
-from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.rows import Omissions, read_lines
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import TABLES, Split
 from run_scripts import commands, example_files
@@ -68,11 +68,7 @@ class PredictFlags:
 
 def columns_of(job: PredictFlags, saved: SavedTask | None, form: str) -> Split:
     """Returns the layout of a table in the format `form`. Its columns are named by the flags; else
-    the model was trained on them, or its task's official file has them.
-
-    Raises:
-        InputError: none of them names one.
-    """
+    the model was trained on them, or its task's official file has them; else InputError."""
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
     name = saved.task.name if saved else ""
     known = {} if texts else example_files.known_columns(saved)
@@ -92,11 +88,8 @@ _OF_TABLES = ("text_b_column", "choice_columns", "header")
 
 
 def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: Omissions):
-    """Returns the `Row`s of the input, whose form is known.
-
-    Raises:
-        InputError: a flag is not for this form, or the first lines can't be read.
-    """
+    """Returns the `Row`s of the input, whose form is known; InputError for a flag that is not for
+    this form, or first lines that can't be read."""
     refused = {"lines": ("text_a_column", *_OF_TABLES, "skip_malformed_lines")}.get(
         form, _OF_TABLES if form not in TABLES else ())
     if wrong := [name for name in refused if getattr(job, name)]:
@@ -104,7 +97,7 @@ def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: 
         raise InputError(f"--{wrong[0]} is for tables, and {shown_name(job.input_file)} is read "
                          f"{how}; leave the flag out, or give --input_format.")
     if form == "lines":
-        return example_files.read_texts(job.input_file)
+        return example_files.text_rows(read_lines(job.input_file))
     if form in TABLES:
         return example_files.read_table(job.input_file, columns_of(job, saved, form), omissions)
     if not (saved and saved.task.kind.format == forms.WORDS):

@@ -33,7 +33,7 @@ from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import TrainSettings
 from data_prep import build_vocab, create_pretraining_data, extract_text
-from run_scripts import quickstart_answers, run_pretraining
+from run_scripts import commands, quickstart_answers, run_pretraining
 from run_scripts.analysis import pretraining
 from run_scripts.quickstart_report import draw_attention, write_report
 
@@ -155,7 +155,7 @@ def main(job: QuickstartFlags) -> None:
         path("model"), path("vocab.txt"), path("train.tfrecord"), path("held_out.tfrecord"),
         path("held_out.txt"), path("curves.png"), seed=job.random_seed)
     answers = _fine_tune(job, path)
-    commands = _next_commands(job, path)
+    lines = _next_commands(job, path)
     if learned.guesses:
         sentence = learned.guesses[0].sentence.replace(MASK, learned.guesses[0].word)
     else:
@@ -166,7 +166,7 @@ def main(job: QuickstartFlags) -> None:
     write_report(path("report.html"), "A BERT of your own",
                  f"BERT-Tiny, pre-trained for {job.num_train_steps:,} steps on "
                  f"{file_size(path('train.txt')) / 1e6:.1f} MB of text.",
-                 learned, answers, path("curves.png"), path("attention.html"), commands)
+                 learned, answers, path("curves.png"), path("attention.html"), lines)
 
     print(f"\n== done in {took}; {folder} now holds")
     for name, what in (("report.html", "all of this, to look at in a browser"),
@@ -177,7 +177,7 @@ def main(job: QuickstartFlags) -> None:
                        ("model/metrics.jsonl", "all figures"),
                        ("curves.png", "the curves, a picture")):
         print(f"   {name:<20} {what}")
-    print(f"next:\n{commands}", flush=True)
+    print(f"next:\n{lines}", flush=True)
     if not learned:
         raise InputError("the model predicts held-out masked words no better than the most "
                          "frequent token; give more text, or more --num_train_steps.")
@@ -204,9 +204,5 @@ def _next_commands(job, path):
     return "source .venv/bin/activate\n" + "\n".join(lines)
 
 
-def run() -> None:
-    flags.run(main, QuickstartFlags)
-
-
 if __name__ == "__main__":
-    run()
+    commands.start(__name__)

@@ -82,12 +82,8 @@ def gather(held_out: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 
 
 def fine_tune(data_dir: str, output_dir: str, vocab_file: str, seed: int, **model: str) -> float:
-    """Returns the accuracy of a network after fine-tuning, which is done once.
-
-    Args:
-        data_dir: folder of train.jsonl and dev.jsonl.
-        model: flags of `ModelFlags` that say where training begins.
-    """
+    """Returns the accuracy of a network after fine-tuning, which is done once. `data_dir` has
+    train.jsonl and dev.jsonl; `model` are flags of `ModelFlags` that say where training begins."""
     finetune.main(
         TaskFlags(data_dir=data_dir, train_file="train.jsonl", dev_file="dev.jsonl",
                   text_a_column="sentence", label_column="library", labels=list(LIBRARIES)),
@@ -102,14 +98,9 @@ def fine_tune(data_dir: str, output_dir: str, vocab_file: str, seed: int, **mode
 def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
             held_out: str) -> Answers | None:
     """Fine-tunes the networks, prints their accuracies and some answers, and returns them; None if
-    the held-out text has too few sentences of a library. Finished runs are not repeated.
-
-    Args:
-        folder: where data and models go.
-        beginnings: flags of `ModelFlags` that say where training begins, by the name of the
-            network; the first network answers.
-        held_out: the file with the held-out text.
-    """
+    the file of held-out text has too few sentences of a library. Finished runs are not repeated.
+    `beginnings` are flags of `ModelFlags` that say where training begins, by the name of the
+    network; the first network answers. Data and models go to `folder`."""
     train, test = gather(held_out)
     sentences = sum(map(len, test.values()))
     if sentences < len(LIBRARIES) * LABELS:

@@ -20,12 +20,8 @@ _LONGEST = 64       # tokens of the text whose attention is shown
 
 def write_report(path: str, title: str, summary: str, learned: Learned, answers: Answers | None,
                  curves: str, attention: str, commands: str) -> None:
-    """Writes the page.
-
-    Args:
-        curves, attention: the files with the curves and with the page of attention.
-        commands: lines for a terminal that the reader can run next.
-    """
+    """Writes the page, from the files with the curves and with the page of attention, and from
+    lines for a terminal that the reader can run next."""
     with open_file(curves, "rb") as file:
         picture = base64.b64encode(file.read()).decode()
     with open_file(attention) as file:
@@ -36,8 +32,34 @@ def write_report(path: str, title: str, summary: str, learned: Learned, answers:
              (name, f"{loss:.3f}", f"{accuracy:.1%}", shown_perplexity(likely))
              for name, loss, accuracy, likely in learned.scores])),
         ("How it learned", "Loss and accuracy over the steps.",
-         f'<img alt="curves of loss and accuracy" src="data:image/png;base64,{picture}">'),
-        *_guesses(learned), *_answers(answers),
+         f'<img alt="curves of loss and accuracy" src="data:image/png;base64,{picture}">')]
+    if learned.guesses:
+        sections.append((
+            "Words it was asked for",
+            "Words of held-out sentences, drawn by a seed without a look at the guesses. By "
+            f"frequency alone the guess is always {learned.most_frequent!r}.",
+            _table(("sentence", "the word", "five guesses"), [
+                (one.sentence, one.word, ", ".join(
+                    f"{text} {probability:.0%}" for text, probability in one.guesses))
+                for one in learned.guesses], [one.is_hit for one in learned.guesses])))
+    if answers:
+        seeds = range(1, 1 + len(next(iter(answers.accuracies.values()))))
+        sections += [
+            ("A task from few labels",
+             f"Which library does a sentence document? {LABELS} labelled sentences of each, "
+             f"accuracy on {answers.sentences} sentences of documents that the model has never "
+             "seen, one column a seed.",
+             _table(("", *(f"seed {seed}" for seed in seeds), "mean"), [
+                 (name, *(f"{value:.1%}" for value in (*values, np.mean(values))))
+                 for name, values in answers.accuracies.items()])),
+            ("What it answers", "Sentences drawn by a seed without a look at the answers.",
+             _table(("sentence", "library", "answer"), [
+                 (one.sentence, one.library, f"{one.label} {one.probability:.0%}")
+                 for one in answers.examples],
+                 [one.label == one.library for one in answers.examples])
+             + "<p>Ask it yourself, in Python:</p><pre>"
+             + html.escape("\n".join(snippet(answers))) + "</pre>")]
+    sections += [
         ("Where its heads look", "Attention of a held-out sentence. Rest the pointer on a token.",
          f'<iframe title="attention" srcdoc="{page}"></iframe>'),
         ("Your own text", "In a terminal, from the folder of bert_tf:",
@@ -49,36 +71,6 @@ def write_report(path: str, title: str, summary: str, learned: Learned, answers:
             title=html.escape(title), summary=html.escape(summary), sections="\n".join(
                 f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(text)}</p>\n{content}"
                 for heading, text, content in sections)))
-
-
-def _guesses(learned):
-    if learned.guesses:
-        yield ("Words it was asked for",
-               "Words of held-out sentences, drawn by a seed without a look at the guesses. By "
-               f"frequency alone the guess is always {learned.most_frequent!r}.",
-               _table(("sentence", "the word", "five guesses"), [
-                   (one.sentence, one.word, ", ".join(
-                       f"{text} {probability:.0%}" for text, probability in one.guesses))
-                   for one in learned.guesses], [one.is_hit for one in learned.guesses]))
-
-
-def _answers(answers):
-    if answers:
-        yield ("A task from few labels",
-               f"Which library does a sentence document? {LABELS} labelled sentences of each, "
-               f"accuracy on {answers.sentences} sentences of documents that the model has never "
-               "seen, one column a seed.",
-               _table(("", *(f"seed {seed + 1}" for seed in range(
-                   len(next(iter(answers.accuracies.values()))))), "mean"), [
-                   (name, *(f"{value:.1%}" for value in (*values, np.mean(values))))
-                   for name, values in answers.accuracies.items()]))
-        yield ("What it answers", "Sentences drawn by a seed without a look at the answers.",
-               _table(("sentence", "library", "answer"), [
-                   (one.sentence, one.library, f"{one.label} {one.probability:.0%}")
-                   for one in answers.examples],
-                   [one.label == one.library for one in answers.examples])
-               + "<p>Ask it yourself, in Python:</p><pre>"
-               + html.escape("\n".join(snippet(answers))) + "</pre>")
 
 
 def _table(headings: Sequence[str], rows: Sequence[Iterable[str]],

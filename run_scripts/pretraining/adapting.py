@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from bert_tf import recipes
 from bert_tf.config import EncoderConfig
@@ -27,12 +26,9 @@ _BY_HAND = "make records with bert-create-pretraining-data, and name them with -
 
 def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags:
     """Returns the flags of a run on records, which are made first, in the output folder. The recipe
-    and the terms of the loss are those of the heads that the model has.
-
-    Raises:
-        InputError: a file is not there; the text has no model whose tokenizer reads it; or the
-            model has no recipe that a text is enough for.
-    """
+    and the terms of the loss are those of the heads that the model has. InputError if a file is not
+    there; the text has no model whose tokenizer reads it; or the model has no recipe that a text is
+    enough for."""
     texts = text_flags(job)
     if not all(texts.values()):
         raise InputError("one of --input_file and --eval_input_file is text, and the other is "
@@ -55,8 +51,7 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
 
 
 def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
-    """The recipe of --recipe, else of the model's type; BERT's masked LM for a model whose own
-    recipe needs a second network."""
+    """The recipe of --recipe, else of the model's type, or BERT's if that needs another network."""
     config, heads = model.config, model.weights.heads if model.weights else []
     if job.recipe:
         recipe = recipes.find(job.recipe)
@@ -100,8 +95,7 @@ def _has_generator(recipe):
 
 
 def _terms(recipe: recipes.Recipe, model: Model) -> list[str]:
-    """The names of the terms to train: the masked LM, and others whose head the model has. Prints
-    which heads are new and which are left out."""
+    """The names of the terms whose head the model has, and the first; prints which are new."""
     heads = set(model.weights.heads if model.weights else ())
     if model.weights and model.weights.origin and model.weights.origin.generator:
         heads.add(_MASKED_LM)       # of the generator
@@ -121,28 +115,9 @@ def _terms(recipe: recipes.Recipe, model: Model) -> list[str]:
 
 def _make_records(job: PretrainingFlags, settings: TrainSettings, model: Model,
                   recipe: recipes.Recipe, names: Sequence[str]) -> dict[str, list[str]]:
-    """Makes the records of the texts of some flags, or keeps those that a run before has made;
-    returns the flags' new values."""
+    """Makes the records of some flags' texts, or keeps them; returns the flags' new values."""
     folder = os.path.join(settings.output_dir, "records")
     tokenizer_folder = os.path.join(folder, "tokenizer")
-    make_folder(settings.output_dir, "output_dir")
-    make_folder(tokenizer_folder, "output_dir")
-    model.tokenizer.save(tokenizer_folder)
-    options = _options(job, recipe)
-    made = {}
-    for name in names:
-        path = os.path.join(folder, f"{name.removesuffix('_input_file').removesuffix('_file')}"
-                            ".tfrecord")
-        create_pretraining_data.main(PretrainingDataFlags(**{
-            **options, "input_file": list(getattr(job, name)), "output_file": [path],
-            "vocab_file": tokenizer_folder, "do_lower_case": model.tokenizer.do_lower_case,
-            "max_seq_length": job.max_seq_length,
-            "max_predictions_per_seq": job.max_predictions_per_seq}))
-        made[name] = [create_pretraining_data.manifest.manifest_path(path)]
-    return made
-
-
-def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, Any]:
     options = {**data_defaults({"recipe": recipe.name})[1], "recipe": recipe.name}
     can_be_dynamic = masking.find(recipe.corruption).can_be_dynamic
     options["masking"] = job.masking or ("dynamic" if can_be_dynamic else "static")
@@ -155,5 +130,19 @@ def _options(job: PretrainingFlags, recipe: recipes.Recipe) -> dict[str, Any]:
         options |= {"segments": "doc_sentences", "random_next_sentence": None}
         if options["masking"] == "dynamic":
             options["dupe_factor"] = 1      # copies would be equal
-    names = applicable([PretrainingDataFlags], options)
-    return {name: value for name, value in options.items() if name in names}
+    applied = applicable([PretrainingDataFlags], options)
+    options = {name: value for name, value in options.items() if name in applied}
+    make_folder(settings.output_dir, "output_dir")
+    make_folder(tokenizer_folder, "output_dir")
+    model.tokenizer.save(tokenizer_folder)
+    made = {}
+    for name in names:
+        path = os.path.join(folder, f"{name.removesuffix('_input_file').removesuffix('_file')}"
+                            ".tfrecord")
+        create_pretraining_data.main(PretrainingDataFlags(**{
+            **options, "input_file": list(getattr(job, name)), "output_file": [path],
+            "vocab_file": tokenizer_folder, "do_lower_case": model.tokenizer.do_lower_case,
+            "max_seq_length": job.max_seq_length,
+            "max_predictions_per_seq": job.max_predictions_per_seq}))
+        made[name] = [create_pretraining_data.manifest.manifest_path(path)]
+    return made

@@ -24,11 +24,8 @@ _SHARE, READINGS, _TOKEN_BYTES, _PACKED = 0.15, 3, 4, 3
 
 @dataclasses.dataclass
 class PretrainingFlags:
-    """Records, model and recipe of pre-training.
-
-    Attributes:
-        further: the dataclasses of settings that the recipe's row names.
-    """
+    """Records, model and recipe of pre-training; `further` are the dataclasses of settings that the
+    recipe's row names."""
 
     input_file: list[str] = option(
         REQUIRED, "Records to train on: files, manifests, globs or folders. With --init_checkpoint "

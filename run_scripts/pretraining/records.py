@@ -86,20 +86,7 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
             job.max_predictions_per_seq != PretrainingFlags.max_predictions_per_seq):
         raise InputError(f"--max_predictions_per_seq has no effect on the records of --{flag}, of "
                          f"recipe {made.name}, which predicts all tokens; leave the flag out.")
-    _check_masking(job, recipe, records, flag, made, again)
-    if records.manifest is None or recipe.name == made.name:
-        return
-    fits = {part: getattr(recipe, part) == getattr(made, part)
-            for part in ("tokenizer", "segments")}
-    fits["corruption"] = masking.find(recipe.corruption).takes(made.corruption)
-    for part, does in fits.items():
-        if not does:
-            raise InputError(f"--recipe={recipe.name} has different {part} from recipe "
-                             f"{made.name}, which made the records of --{flag} ({path}); {again}.")
-
-
-def _check_masking(job, recipe, records, flag, made, again):
-    path, hides = records.paths[0], masking.find(recipe.corruption).hides
+    hides = masking.find(recipe.corruption).hides
     if not hides and job.masking == "static":
         raise InputError("--masking=static is for recipes that mask tokens; leave it out with "
                          f"--recipe={recipe.name}.")
@@ -113,6 +100,15 @@ def _check_masking(job, recipe, records, flag, made, again):
         raise InputError("--masking=static needs masks in the records, but the records of "
                          f"--{flag} hold none ({path}); leave --masking out, or {again} "
                          "--masking=static.")
+    if records.manifest is None or recipe.name == made.name:
+        return
+    fits = {part: getattr(recipe, part) == getattr(made, part)
+            for part in ("tokenizer", "segments")}
+    fits["corruption"] = masking.find(recipe.corruption).takes(made.corruption)
+    for part, does in fits.items():
+        if not does:
+            raise InputError(f"--recipe={recipe.name} has different {part} from recipe "
+                             f"{made.name}, which made the records of --{flag} ({path}); {again}.")
 
 
 def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", flag: str) -> None:
