@@ -201,34 +201,33 @@ class InStep(Teacher):
         self._row = row
 
     def check(self, config: Sizes, tokenizer: Tokenizer, max_seq_length: int) -> None:
-        own = find_vocabulary(self.folder)
+        own, teacher = find_vocabulary(self.folder), f"--teacher={self.folder}"
+        compares = f"--recipe={self._row.name} compares"
         if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
-            raise InputError(f"--recipe={self._row.name} compares each token's vectors, but the "
-                             f"student and --teacher={self.folder} have different vocabularies; "
-                             "give the teacher's vocabulary as --vocab_file, or take another "
-                             "recipe.")
+            raise InputError(f"{compares} each token's vectors, but the student and {teacher} have "
+                             "different vocabularies; give the teacher's vocabulary as "
+                             "--vocab_file, or take another recipe.")
         self.check_length(max_seq_length)
         layer_ratio(config.depth, self.config.depth)    # type: ignore[attr-defined]
         heads = config.num_attention_heads, self.config.num_attention_heads  # type: ignore
         if heads[0] != heads[1]:
-            raise InputError(f"--recipe={self._row.name} compares attention head by head, but the "
-                             f"student has {heads[0]} heads and --teacher={self.folder} has "
-                             f"{heads[1]}; set the student's num_attention_heads to the teacher's.")
-        for name, sizes in (("the student", config), (f"--teacher={self.folder}", self.config)):
+            raise InputError(f"{compares} attention head by head, but the student has {heads[0]} "
+                             f"heads and {teacher} has {heads[1]}; set the student's "
+                             "num_attention_heads to the teacher's.")
+        for name, sizes in (("the student", config), (teacher, self.config)):
             if sizes.pruned_heads:
-                raise InputError(f"--recipe={self._row.name} compares attention head by head, but "
-                                 f"{name} has pruned heads; take a model with all heads, or "
-                                 "another recipe.")
+                raise InputError(f"{compares} attention head by head, but {name} has pruned heads; "
+                                 "take a model with all heads, or another recipe.")
             if sizes.has_local_layers:
-                raise InputError(f"--recipe={self._row.name} compares attention head by head, but "
-                                 f"in local layers of {name} a token sees near tokens only; give "
-                                 "a recipe that compares answers, such as soft_labels.")
+                raise InputError(f"{compares} attention head by head, but in local layers of "
+                                 f"{name} a token sees near tokens only; give a recipe that "
+                                 "compares answers, such as soft_labels.")
         widths = config.hidden_size, self.config.hidden_size
         if widths[0] != widths[1] and any(
                 term.objective == "InternalCosine" for term in self._row.terms):
-            raise InputError(f"--recipe={self._row.name} compares vectors by their cosine, but the "
-                             f"student is {widths[0]} wide and --teacher={self.folder} is "
-                             f"{widths[1]} wide; set the student's hidden_size to the teacher's.")
+            raise InputError(f"{compares} vectors by their cosine, but the student is {widths[0]} "
+                             f"wide and {teacher} is {widths[1]} wide; set the student's "
+                             "hidden_size to the teacher's.")
 
     def objectives(self, config: Sizes, dtype: str | None = None) -> list[Objective]:
         return [make_term(term, config, self.config, dtype) for term in self._row.terms]
