@@ -427,10 +427,11 @@ def test_terms_name_objectives(teacher):
         assert terms == tuple(term for term in recipe.terms if not term.by_name)
         sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), **{
             "num_hidden_layers": 1, **NETWORKS.get(recipe.name, {})})
-        learner = run_pretraining.make_learner(sizes, recipe, terms, "float32", *(
-            [kind(teacher=teacher) for kind in run_pretraining.settings_of(
-                {"recipe": recipe.name})]
-            if recipe.learner.endswith(("Distiller", "DualTraining")) else []))
+        settings = None
+        if recipe.learner.endswith(("Distiller", "DualTraining")):
+            kind, = run_pretraining.settings_of({"recipe": recipe.name})
+            settings = kind(teacher=teacher)
+        learner = recipes.load(recipe.learner).of_terms(sizes, terms, "float32", settings)
         assert [type(objective).__name__ for objective in learner.objectives] == [
             term.objective for term in terms]
 
