@@ -190,7 +190,7 @@ def test_python_takes_names_and_the_card_says_whose_model_it_was(hub, tmp_path, 
                       "label_column": "folder"}, "hf://us/tiny", tmp_path / "out",
                      max_seq_length=8, num_train_steps=1, train_batch_size=8, num_workers=1)
     text = (tmp_path / "out" / "README.md").read_text()
-    assert text.startswith("---\nlicense: apache-2.0\nbase_model: us/tiny\nlibrary_name: bert_tf\n"
+    assert text.startswith("---\nbase_model: us/tiny\nlibrary_name: bert_tf\nlicense: apache-2.0\n"
                            "pipeline_tag: text-classification\ntags:\n- bert\n---\n")
     assert f"weights of `hf://us/tiny@{COMMIT}`" in text and len(hub.asked) == asked
 
