@@ -13,9 +13,8 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm, gather
 from bert_tf.config import BertConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor, register, vocabulary_logits
 from bert_tf.layers.variants import variant
-from bert_tf.layers.vocabulary import vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
 
@@ -131,7 +130,6 @@ class MaskedLM(Objective):
 
     @property
     def in_order(self) -> bool:  # type: ignore[override]
-        """Whether the network remembers the rows before."""
         return self.config.has_memory
 
     def count(self, batch: Batch) -> Tensor:

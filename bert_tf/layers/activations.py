@@ -14,14 +14,10 @@ _C, _K = math.sqrt(2 / math.pi), 0.044715
 
 def _gelu(twice_phi_and_slope: Callable) -> Callable:
     """Returns the function x * phi(x) (arXiv:1606.08415), from a function that returns 2 phi(x) and
-    a function that returns it again with its slope.
-
-    The derivative is written out: it is a little faster than the single steps' derivatives, and has
-    no sum of three gradients, whose order TensorFlow may choose. The backward pass computes cheap
-    values again instead of keeping them. It writes them in another form, since TensorFlow keeps a
-    value that two equal operations compute.
-    """
-
+    a function that returns it again with its slope."""
+    # The derivative is written out: it is a little faster, and has no sum of three gradients, whose
+    # order TensorFlow may choose. The backward pass computes cheap values again, in another form,
+    # since TensorFlow keeps a value that two equal operations compute.
     @ops.custom_gradient
     def gelu(x):
         twice_phi, slope_at = twice_phi_and_slope(x)
@@ -55,12 +51,8 @@ def _erf_form(x):
 ACTIVATIONS = {
     "gelu": _gelu(_tanh_form),
     "gelu_erf": _gelu(_erf_form),
-    "relu": ops.relu,
-    "relu6": ops.relu6,
-    "tanh": ops.tanh,
-    "silu": ops.silu,
-    "linear": lambda x: x,
-}
+    "relu": ops.relu, "relu6": ops.relu6, "tanh": ops.tanh, "silu": ops.silu,
+    "linear": lambda x: x}
 # The same functions in forms that TensorFlow computes together with the product and the bias before
 # them. The last bits differ, so training has the forms above.
 _IN_PREDICTION = {ACTIVATIONS["gelu"]: functools.partial(ops.gelu, approximate=True)}

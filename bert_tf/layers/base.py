@@ -1,20 +1,21 @@
-"""The base of networks, and the mixin of layers that are made and saved with a configuration."""
+"""The base of networks, the mixin of layers that are made and saved with a configuration, and what
+layers take from Keras: the type of tensors, the dense layer, `argmax`, and the product with the
+table of all tokens.
+"""
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import keras
 import numpy as np
-from keras import tree
+from keras import ops, tree
 from keras.src.saving import saving_lib
 
 from bert_tf.config import Sizes, config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.layers.from_keras import Dense, Tensor, register
+from bert_tf.layers.activations import form_of
 from bert_tf.layers.variants import variant
-
-__all__ = ["Dense", "FromConfig", "Network", "TakesFeatures", "Tensor", "register"]
 
 # Names of features in transformers and in the Model Garden, and the names here.
 _OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
@@ -22,6 +23,54 @@ _OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
 # Features that are places in a table, and the configuration's number of its rows.
 _ROWS = {**dict.fromkeys(("input_ids", "encoder_input_tokens", "decoder_input_tokens"),
                          "vocab_size"), "segment_ids": "type_vocab_size"}
+
+# A tensor of the backend, or a value that `keras.ops` accepts for one, such as `np.ndarray`.
+Tensor: TypeAlias = Any
+
+register = keras.saving.register_keras_serializable("bert_tf")
+
+
+def argmax(x: Tensor) -> Tensor:
+    """Returns the index of the largest element along the last axis, the first of equal ones, int32.
+
+    `keras.ops.argmax` also looks for negative zeros, which takes TensorFlow five times as long.
+    """
+    return ops.top_k(x, 1, sorted=False)[1][..., 0]
+
+
+@ops.custom_gradient
+def _product(x, table):
+    def gradient(*args, upstream=None):
+        upstream = args[0] if upstream is None else upstream
+        # The automatic gradient computes the table's gradient as [E, V] and transposes a copy.
+        rows, vectors = (ops.reshape(y, (-1, y.shape[-1])) for y in (upstream, x))
+        return ops.matmul(upstream, table), ops.matmul(ops.transpose(rows), vectors)
+
+    return ops.matmul(x, ops.transpose(table)), gradient
+
+
+def vocabulary_logits(x: Tensor, table: Tensor) -> Tensor:
+    """Returns the products of vectors, float [..., E], and the vectors of all tokens, float [V, E],
+    as float32 [..., V]; they are computed in the type of `x`."""
+    return ops.cast(_product(x, ops.convert_to_tensor(ops.cast(table, x.dtype))), "float32")
+
+
+class Dense(keras.layers.Dense):
+    """Keras's dense layer on the rows of a matrix, which needs fewer operations than on more axes.
+
+    TensorFlow fuses the product with the bias, and in prediction with the activation.
+    """
+
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        """float [..., I] -> [..., O]."""
+        shape = ops.shape(inputs)
+        rows = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), self.kernel)
+        if self.bias is not None:
+            rows = ops.add(rows, self.bias)
+        activation = form_of(self.activation, training)
+        if activation is not None:
+            rows = activation(rows)
+        return ops.reshape(rows, (*shape[:-1], self.units))
 
 
 class _Paths(saving_lib.H5IOStore):

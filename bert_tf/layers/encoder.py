@@ -65,7 +65,6 @@ class EncoderEmbeddings(RoundsTables, Embeddings):
         return self.normalise(x, dropout_seed)
 
     def _segments(self, segment_ids, dtype):
-        """Returns the embeddings of segments, [B, S, E] or [E]."""
         if not self.config.has_segments:
             return ops.stop_gradient(self.segment_embeddings[0])
         return segment_vectors(self.segment_embeddings, segment_ids, dtype)

@@ -49,14 +49,12 @@ def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, ra
     """Returns dropout(softmax(query key^T + bias)) value, [B, S, N, D] in the value's dtype.
 
     Args:
-        query: [B, S, N, D]; S is a multiple of 16, and D is 16, 32 or 64.
-        key: [B, S, N, D].
-        value: [B, S, N, D].
+        query, key, value: [B, S, N, D]; S is a multiple of 16, and D is 16, 32 or 64.
         bias: float with four axes, broadcast to [B, N, S, S] but for the last axis; it gets no
             gradient. None: 0.
         rate: share of the probabilities that dropout removes, as `seeds.dropout` does.
         seed: integer [2]; None: no dropout.
-        interpret: Run the kernels without compiling them, on any device.
+        interpret: whether to run the kernels without compiling them, on any device.
     """
     if bias is None:
         bias = jnp.zeros((1, 1, 1, query.shape[1]))
@@ -100,13 +98,8 @@ class _Kernels:
     """The kernels for one shape. Each program of a kernel takes a block of one head of one record.
 
     Programs read and write whole heads by reference: queries, keys, values and their gradients
-    [S, D]; the bias [1 or S, S]; a number for each query [S].
-
-    Args:
-        shape: B, S, N, D.
-        bias_shape: shape of the bias.
-        rate: see `attention`.
-        interpret: see `attention`.
+    [S, D]; the bias [1 or S, S]; a number for each query [S]. `shape` is B, S, N, D; for `rate` and
+    `interpret` see `attention`.
     """
 
     def __init__(self, shape: tuple[int, ...], bias_shape: tuple[int, ...], rate: float,
@@ -126,7 +119,6 @@ class _Kernels:
             query, key, value, bias, seed)
 
     def backward(self, inputs, out, total, upstream):
-        """Returns the gradients of queries, keys and values."""
         like = jax.ShapeDtypeStruct(out.shape, out.dtype)
         # For each query, the sum over the keys of a probability times its gradient.
         slope = jnp.sum(out.astype("float32") * upstream.astype("float32"), -1).transpose(0, 2, 1)
@@ -139,7 +131,6 @@ class _Kernels:
         return of_query[0], of_key, of_value
 
     def _run(self, kernel, block, outputs, *inputs):
-        """Runs programs of a kernel for all blocks of this size."""
         batch, length, heads, width = self.shape
         records, own_heads, *bias_shape = self.bias_shape
         specs = {4: pallas.BlockSpec((None, length, None, width), lambda i, b, n: (b, 0, n, 0)),
@@ -229,7 +220,6 @@ class _Kernels:
 
     def _differentiate_queries(self, query_ref, key_ref, value_ref, bias_ref, seed_ref, up_ref,
                                total_ref, slope_ref, query_out):
-        """The gradient of a block of queries."""
         queries = self._own_slice(self.block)
         query, up = query_ref[queries, :], up_ref[queries, :]
         row_keys = self._row_keys(seed_ref)(queries)
@@ -249,5 +239,4 @@ class _Kernels:
 
     @staticmethod
     def _own_slice(size):
-        """The place of this program's block of the sequence."""
         return pallas.ds(pallas.program_id(0) * size, size)

@@ -14,7 +14,7 @@ from keras import ops
 
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
-from bert_tf.layers.from_keras import Dense, Tensor, register
+from bert_tf.layers.base import Dense, Tensor, register
 from bert_tf.layers.variants import variant
 
 
@@ -30,7 +30,6 @@ class KeepsRanges(keras.layers.Layer):
         self.over_replicas: Callable[[Tensor], Tensor] = lambda greatest: greatest
 
     def add_range(self, name: str) -> keras.Variable:
-        """Adds a number that training finds."""
         # All replicas write the same.
         return self.add_weight((), "zeros", "float32", trainable=False, name=name, autocast=False,
                                aggregation="only_first_replica")
@@ -56,7 +55,6 @@ class Ranges(KeepsRanges):
         return self.steps >= self._start_step
 
     def end_step(self) -> None:
-        """Counts a forward pass in training."""
         if not self.is_fixed:
             self.steps.assign(self.steps + 1)
 
@@ -213,7 +211,6 @@ class QuantisedDense(keras.layers.Dense):
         self.ranges: Any = self.make_ranges()
 
     def make_ranges(self) -> KeepsRanges | None:
-        """Returns the layer's state from step to step."""
         return Ranges(self.start_step, self.how.ema_decay) if self.how.keeps_ranges else None
 
     def build(self, input_shape: Any = None) -> None:
@@ -298,7 +295,6 @@ class QuantisedDense(keras.layers.Dense):
 
 
 def set_weight_bits(layer: keras.layers.Layer, bits: int) -> None:
-    """Sets the kernel bits of all quantised layers in a layer of an encoder."""
     for part in layer._flatten_layers():
         if isinstance(part, QuantisedDense):
             part.bits = bits

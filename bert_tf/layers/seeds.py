@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import lazy_loader
 import numpy as np
 from keras import ops
 
 from bert_tf.layers.base import Tensor
+
+tf = lazy_loader.load("tensorflow")     # only where it is Keras's backend
 
 # The seeds of this many replicas and parts of one step differ in the low bits of their first
 # number.
@@ -68,12 +71,8 @@ def mixed_seed(seed: Tensor) -> Tensor:
 
 
 def keys_of_rows(rows: Tensor, seed: Sequence[Tensor]) -> Tensor:
-    """Returns the keys of `bits_in_rows` for some rows, uint32.
-
-    Args:
-        rows: their numbers, uint32.
-        seed: the two numbers of `mixed_seed`.
-    """
+    """Returns the keys of `bits_in_rows` for the numbers of some rows, uint32, and the two numbers
+    of `mixed_seed`."""
     return _mixed(_mixed(ops.bitwise_xor(rows, seed[0])) + seed[1])
 
 
@@ -103,11 +102,19 @@ def uniform(shape: Sequence, seed: Tensor) -> Tensor:
 
 
 def at_least(rate: float, shape: Sequence, seed: Tensor) -> Tensor:
-    """Returns whether numbers of `uniform` are at least `rate`, bool of `shape`."""
-    if keras.config.backend() == "tensorflow":
-        from bert_tf.layers import short_draws
-        return short_draws.at_least(rate, shape, seed)
-    return uniform(shape, seed) >= rate
+    """Returns whether numbers in [0, 1) are at least `rate`: bool of `shape`, a pure function of
+    the seed, integer [2].
+
+    On TensorFlow they have 16 bits, two from each number of its generator, whose draws take most of
+    the time of dropout. Elsewhere they are those of `uniform`.
+    """
+    if keras.config.backend() != "tensorflow":
+        return uniform(shape, seed) >= rate
+    count = tf.reduce_prod(shape)
+    draws = tf.random.stateless_uniform([(count + 1) // 2], seed, None, None, tf.uint32)
+    numbers = tf.reshape(tf.bitcast(draws, tf.uint16), [-1])[:count]
+    return tf.reshape(numbers, shape) >= tf.constant(
+        min(round(rate * 2**16), 2**16 - 1), tf.uint16)
 
 
 def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype: Any

@@ -16,10 +16,9 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
 
 _from_files, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.network": ["Bert"],
-    "networks.building": ["attentions", "build", "first_state", "network_of"],
+    "networks.building": ["attentions", "build", "check_memory", "first_state", "network_of"],
     "networks.encoder": ["BertEncoder"],
-    "networks.pooling": ["pool"],
-    "networks.memory": ["check_memory"],
+    "layers.masks": ["pool"],
     "models.deberta.network": ["Deberta"],
     "models.fixed_patterns.network": ["FixedPatternEncoder"],
     "models.gpt.network": ["GPT"],

@@ -1,15 +1,17 @@
 """Builds the network of a configuration."""
 
+import contextlib
+import os
 from typing import Any
 
 from bert_tf import networks
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.networks.memory import check_memory
 
 # Sizes that two networks with shared embeddings have in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
                         "type_vocab_size", "task_types")
+_MANY_LAYERS, _MANY_WEIGHTS = 100, 1_000_000_000
 
 
 def build(config: Sizes, **options: Any) -> Any:
@@ -27,8 +29,34 @@ def build(config: Sizes, **options: Any) -> Any:
     """
     check_memory(config)
     if embeddings := options.get("embeddings"):
-        _check_embeddings(embeddings.config, config)
+        for size in _SIZES_OF_EMBEDDINGS:
+            if getattr(embeddings.config, size) != getattr(config, size):
+                raise InputError(
+                    f"the shared embeddings have {size} {getattr(embeddings.config, size)}, the "
+                    f"encoder has {getattr(config, size)}; make them equal.")
     return network_of(config)(config, **options)
+
+
+def machine_memory() -> int:
+    """Returns the bytes of memory that this process may have."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError), open(
+            "/sys/fs/cgroup/memory.max", encoding="utf-8") as file:
+        memory = min(memory, int(file.read()))
+    return memory
+
+
+def check_memory(config) -> None:
+    """Raises InputError if a network's weights do not fit; announces a network that takes long to
+    make in one line."""
+    weights, layers = config.num_weights, config.num_hidden_layers
+    what = f"a network of {layers:,} layers and {weights:,} weights"
+    memory = machine_memory()
+    if 4 * weights > memory:
+        raise InputError(f"{what} takes {4 * weights / 1e9:,.1f} GB, and this machine has "
+                         f"{memory / 1e9:,.1f} GB of memory; give smaller sizes.")
+    if layers > _MANY_LAYERS or weights > _MANY_WEIGHTS:
+        print(f"building {what}, which takes a while", flush=True)
 
 
 def network_of(config: Sizes) -> Any:
@@ -36,14 +64,6 @@ def network_of(config: Sizes) -> Any:
     describes nothing but BERT."""
     return getattr(networks, networks.NETWORKS[
         "BertConfig" if config.is_plain else type(config).__name__])
-
-
-def _check_embeddings(shared, config):
-    """Refuses shared embeddings whose sizes differ from the network's."""
-    for size in _SIZES_OF_EMBEDDINGS:
-        if getattr(shared, size) != getattr(config, size):
-            raise InputError(f"the shared embeddings have {size} {getattr(shared, size)}, the "
-                             f"encoder has {getattr(config, size)}; make them equal.")
 
 
 def first_state(outputs: Any) -> Any:

@@ -58,7 +58,6 @@ class BertEncoder(Bert):
         return [layers[pair] for pair in self.config.layer_weights]
 
     def make_layer(self, *shared: EncoderLayer | None, **kwargs: Any) -> Any:
-        """Makes a layer that shares parts of others."""
         return EncoderLayer(self.config, *shared, **kwargs)
 
     def make_pooler(self) -> Any:

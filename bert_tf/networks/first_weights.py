@@ -1,11 +1,8 @@
 """First weights that make an encoder's heads look at neighbouring tokens from the first step.
 
-A small BERT that begins with small random weights predicts no better than the frequencies of tokens
-for its first thousand steps, until its heads have found out where neighbours are. With these first
-weights they know it. The variables, their shapes and the training are BERT's. Related are mimetic
-initialisation (arXiv:2305.09828) and heads of fixed positions (arXiv:2002.10260).
-
-These parts make it work, in deep networks too:
+A small BERT that begins with small random weights needs its first thousand steps to find out where
+neighbours are. Related are mimetic initialisation (arXiv:2305.09828) and heads of fixed positions
+(arXiv:2002.10260). These parts make it work, in deep networks too:
 
 - The embedding of position p is cos(w p) and sin(w p) for frequencies w spread evenly over (0, pi).
   These codes are nearly orthogonal for different positions. Queries turn them by a shift d, keys
@@ -75,11 +72,8 @@ def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True
 
 
 def give_learner(learner: Any, seed: int) -> None:
-    """Gives a `training.Learner`'s encoder, and a generator, first weights that see neighbours.
-
-    Raises:
-        InputError: the network is not BERT's encoder; names the flag --first_weights.
-    """
+    """Gives a `training.Learner`'s encoder, and a generator, first weights that see neighbours;
+    InputError if the network is not BERT's encoder."""
     if type(learner.encoder) not in (Bert, BertEncoder):
         raise InputError("--first_weights=neighbours is for BERT's encoder, not for a "
                          f"{type(learner.encoder).__name__}; leave the flag out.")
@@ -144,10 +138,10 @@ def _clear(variable, rows=0, columns=0):
 def _project(dense, count, chosen, rng):
     """Carries the codes of the chosen ones of `count` frequencies over, and mixes the words."""
     kernel = np.zeros(dense.kernel.shape)
-    codes, kept = 2 * count, 2 * len(chosen)
-    kernel[[*chosen, *(count + chosen)], np.arange(kept)] = 1
-    kernel[codes:, kept:] = rng.normal(0, 1 / np.sqrt(max(len(kernel) - codes, 1)),
-                                       kernel[codes:, kept:].shape)
+    codes, width = 2 * count, 2 * len(chosen)
+    kernel[[*chosen, *(count + chosen)], np.arange(width)] = 1
+    kernel[codes:, width:] = rng.normal(0, 1 / np.sqrt(max(len(kernel) - codes, 1)),
+                                        kernel[codes:, width:].shape)
     dense.kernel.assign(kernel)
 
 

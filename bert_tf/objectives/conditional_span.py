@@ -18,8 +18,7 @@ from bert_tf.bert.layers import LayerNorm
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.from_keras import argmax
+from bert_tf.layers.base import Tensor, argmax, register
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
 from bert_tf.objectives.base import Batch, Objective, example_weights, ratio
@@ -233,7 +232,6 @@ class ConditionalSpan(Objective):
 
 
 def _check(config, form, num_starts, num_ends):
-    """Refuses arguments that no head has."""
     if form not in FORMS:
         raise InputError(f"there is no form {form!r} of the head; choose from {', '.join(FORMS)}.")
     if config.is_causal:
@@ -245,13 +243,8 @@ def _check(config, form, num_starts, num_ends):
 
 
 def _beams(start, ends_of, num_starts, num_ends):
-    """Returns the likeliest starts, and each start's likeliest ends.
-
-    Args:
-        start: float32 logits [B, S] of the starts.
-        ends_of: function from starts, int32 [B, K], to the logits of their ends, [B, K, S], or
-            [B, 1, S] where these are the same for all starts.
-    """
+    """The likeliest starts by their logits [B, S], and each start's likeliest ends. `ends_of` makes
+    logits [B, K, S] of starts [B, K]; [B, 1, S] where they are the same for all starts."""
     log_probs, starts = _top(ops.log_softmax(start), num_starts)
     end_log_probs, ends = _top(ops.log_softmax(ends_of(starts)), num_ends)
     shape = (ops.shape(start)[0], num_starts, num_ends)

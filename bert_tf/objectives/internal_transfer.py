@@ -42,7 +42,6 @@ class _InternalTransfer(TaughtObjective):
         raise NotImplementedError
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
-        """float32 [B]."""
         (name,) = self.internals
         student, teacher = outputs[name], batch[of_teacher(name)]
         every = layer_ratio(len(student), len(teacher))

@@ -35,7 +35,6 @@ def mix_layers(layers: Sequence[Tensor], weights: Tensor, scale: Tensor,
 
 
 def _normalize(x, input_mask):
-    """Normalises a layer over the whole batch."""
     real = ops.ones(ops.shape(x)[:2]) if input_mask is None else input_mask
     real = ops.cast(real, "float32")[:, :, None]                                # [B, S, 1]
     values = ops.cast(x, "float32")

@@ -118,11 +118,7 @@ DISTILLATIONS = {row.name: row for row in (
 
 
 def find_distillation(name: str) -> Distillation:
-    """Returns the row of a name.
-
-    Raises:
-        InputError: no row has this name.
-    """
+    """Returns the row of a name; InputError if there is none."""
     if name not in DISTILLATIONS:
         raise InputError(f"there is no recipe of distillation {name!r}; "
                          f"{choose_from(name, DISTILLATIONS)}")

@@ -10,8 +10,7 @@ from bert_tf.models.modernbert.config import ModernBertConfig
 from bert_tf.models.t5.config import T5_PRESETS
 from bert_tf.models.t5.corruption import Denoising
 from bert_tf.options import Values, check_shape
-from bert_tf.recipes.corruption import MaskTokens, Segments
-from bert_tf.recipes.recipe import Recipe, Task, Term
+from bert_tf.recipes.recipe import MaskTokens, Recipe, Segments, Task, Term
 
 _BLOCKS = Segments("doc_sentences")
 _NEXT = MaskTokens("next_token", dynamic=True)
@@ -309,25 +308,15 @@ RECIPES = {recipe.name: recipe for recipe in (
 
 
 def find(name: str) -> Recipe:
-    """Returns the recipe of a name.
-
-    Raises:
-        InputError: there is no such recipe.
-    """
+    """Returns the recipe of a name; InputError if there is none."""
     if name not in RECIPES:
         raise InputError(f"--recipe: there is no recipe {name!r}; {choose_from(name, RECIPES)}")
     return RECIPES[name]
 
 
 def fill(settings: type, recipe: str, **given: Any) -> Any:
-    """An instance of a dataclass of settings, such as `TrainSettings`, with a recipe's defaults.
-
-    Args:
-        settings: the dataclass. Its field `recipe`, if it has one, is set.
-
-    Raises:
-        InputError: there is no such recipe.
-    """
+    """An instance of a dataclass of settings, such as `TrainSettings`, with a recipe's defaults;
+    its field `recipe`, if it has one, is set. InputError if there is no such recipe."""
     row = find(recipe)
     existing = applicable([settings], {
         "segments": row.segments.pairing, **row.defaults, "recipe": recipe, **given})

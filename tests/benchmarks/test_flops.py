@@ -3,8 +3,7 @@ flops_computation.py prints, at commit 8a46635."""
 
 import pytest
 
-from benchmarks.flops import FlopsFlags, count, main
-from bert_tf.config.flops import PUBLISHED_FLOPS
+from benchmarks.flops import PUBLISHED_FLOPS, FlopsFlags, count, main
 from bert_tf.errors import InputError
 
 PRINTED = {

@@ -8,7 +8,7 @@ import pytest
 from bert_tf import recipes
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking import find
-from bert_tf.recipes.corruption import MaskTokens
+from bert_tf.recipes.recipe import MaskTokens
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from tests.data import test_dynamic_masks as rooms
 

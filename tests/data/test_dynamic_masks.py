@@ -11,7 +11,7 @@ from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking.bert import choose_units
 from bert_tf.data.masking.dynamic import DynamicMasks
 from bert_tf.data.text.corpus import Documents
-from bert_tf.recipes.corruption import MaskTokens
+from bert_tf.recipes.recipe import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

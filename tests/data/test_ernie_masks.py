@@ -15,7 +15,7 @@ from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.models.ernie import masks as ernie
 from bert_tf.models.ernie import samples as ernie_samples
-from bert_tf.recipes.corruption import MaskTokens
+from bert_tf.recipes.recipe import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 VOCAB_SIZE, MASK_ID = 30522, 103

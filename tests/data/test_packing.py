@@ -8,7 +8,7 @@ import pytest
 from bert_tf.data import masking
 from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import MaskTokens
+from bert_tf.recipes.recipe import MaskTokens
 from bert_tf.tokenization.vocabulary import Layout
 
 CLS, SEP, PAD = 90, 91, 92

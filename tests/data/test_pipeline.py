@@ -16,7 +16,7 @@ from bert_tf.data.masking.dynamic import DynamicMasks
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
-from bert_tf.recipes.corruption import MaskTokens
+from bert_tf.recipes.recipe import MaskTokens
 from tests.goldens import at_hand
 
 LENGTH, PREDICTIONS, VOCAB = 8, 2, 1000

@@ -15,7 +15,7 @@ from bert_tf.data.text import corpus
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.models.spanbert.masks import DynamicSpans
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data

@@ -10,7 +10,7 @@ from bert_tf import networks, objectives
 from bert_tf.compression import dead_heads
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
-from bert_tf.layers.head_gates import draw_gates, gates, open_gates
+from bert_tf.objectives.head_gates import draw_gates, gates, open_gates
 from bert_tf.training import Learner, make_optimizer
 from bert_tf.training.learners.gated import GatedLearner, check_gates
 from bert_tf.training.trainer import Trainer

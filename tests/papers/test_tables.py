@@ -14,9 +14,9 @@ import types
 import numpy as np
 import pytest
 
+from benchmarks.flops import flops_of
 from bert_tf import recipes
 from bert_tf.config import T5Config, config_from_dict
-from bert_tf.config.flops import flops_of
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking import find
 from bert_tf.data.records.manifest import manifest_path

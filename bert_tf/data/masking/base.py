@@ -16,7 +16,7 @@ from bert_tf.data import masking
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
-from bert_tf.recipes.corruption import MaskTokens, Segments
+from bert_tf.recipes.recipe import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 MASK, KEEP = -2, -1     # replacements that are not token ids, as `PythonRandom.throws` gives them

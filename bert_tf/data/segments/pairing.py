@@ -13,7 +13,7 @@ from bert_tf.models.ernie.labelled_pairs import labelled_pairs
 from bert_tf.models.ernie.paragraphs import ORDERS, sentence_distance, sentence_reordering
 from bert_tf.models.modernbert.segments import document_runs
 from bert_tf.models.roberta import blocks
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 # The labels of pairs with negatives="three_way".
 IN_ORDER, SWAPPED, RANDOM = range(3)

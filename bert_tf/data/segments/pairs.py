@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 # Start of A, length of A, start of B, length of B (0: there is no B), label.
 Slices = tuple[int, int, int, int, int]

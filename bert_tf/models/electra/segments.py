@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from bert_tf.data.segments.pairs import Slices
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 # How often all text goes to the first segment, and the least length that is drawn.
 _ONE_SEGMENT, _LEAST = 0.1, 5

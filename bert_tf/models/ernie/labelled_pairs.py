@@ -13,7 +13,7 @@ from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 KEYS = ("text_a", "text_b", "label")
 _SHOWN = 60     # characters of a line in an error

@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.data.segments import pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 MOST_PARTS = 3
 ORDERS = sum(math.factorial(parts) for parts in range(1, MOST_PARTS + 1))

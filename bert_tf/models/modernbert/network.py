@@ -13,6 +13,7 @@ from bert_tf.bert.layers import padding_bias
 from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
+from bert_tf.layers.masks import pool
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL
 from bert_tf.models.modernbert.layers import (
     HIDDEN,
@@ -26,7 +27,6 @@ from bert_tf.models.modernbert.layers import (
     make_norm,
     rotary_angles,
 )
-from bert_tf.networks.pooling import pool
 
 
 @register

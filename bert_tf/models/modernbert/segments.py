@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bert_tf.data.segments.pairs import Slices
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 
 def document_runs(documents: Documents, stream: PythonRandom, room: int, options,

@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.models.recurrent.tokenizer import MAX_CHARACTERS, ElmoTokenizer, SpelledVocabulary
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 from bert_tf.spelling import spelling_names
 from bert_tf.tokenization.vocabulary import Vocabulary
 

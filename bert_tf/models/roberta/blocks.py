@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf.data.segments.pairs import Slices, cut_to_room, random_sentence
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 _SEPARATOR_LENGTH = 1
 

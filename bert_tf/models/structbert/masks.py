@@ -7,7 +7,7 @@ import math
 from bert_tf.data.masking import bert
 from bert_tf.errors import InputError
 from bert_tf.flags import option
-from bert_tf.recipes.corruption import Segments
+from bert_tf.recipes.recipe import Segments
 
 WEIGHTS = "word_order_weights"      # the feature that is 1 at shuffled tokens
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 
 from keras import ops
 
-from bert_tf.layers.base import Tensor
-from bert_tf.layers.from_keras import argmax
+from bert_tf.layers.base import Tensor, argmax
 
 _END = 1                # the token that ends a sequence
 _NEVER = -1e9           # the score of a token that must not be chosen

@@ -9,8 +9,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import XLNetConfig
-from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.vocabulary import vocabulary_logits
+from bert_tf.layers.base import Tensor, register, vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 
 

@@ -107,7 +107,6 @@ class Distiller(Learner):
     @classmethod
     def open_teacher(cls, config: Sizes, terms: Sequence, dtype: str | None,
                      settings: TeacherSettings) -> Learner:
-        """The teacher of a network of `config`; see `of_terms`."""
         return read_teacher(settings.teacher, config, terms, dtype)
 
     def _freeze_idle(self):
@@ -149,7 +148,6 @@ class Distiller(Learner):
                 for name, value in internals.items()}
 
     def see_teacher(self, outputs: dict[str, Any]) -> dict[str, Any]:
-        """Returns the outputs of the teacher's network that are compared."""
         return outputs
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:

@@ -82,13 +82,11 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         return [config]
 
     def summary(self, *args: Any, **kwargs: Any) -> None:
-        """Prints Keras's summary, with the shapes of the network's and the objectives' outputs."""
         with shown_shapes(self):
             super().summary(*args, **kwargs)
 
     @property
     def optimizer_options(self) -> dict[str, Any]:
-        """Options that the optimizer must have for this learner alone."""
         return {}
 
     @property
@@ -104,7 +102,6 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
 
     @property
     def feature_axes(self) -> dict[str, int]:      # type: ignore[override]
-        """The number of axes of each feature that an export takes, by name."""
         has_choices = any(getattr(objective, "orders", 1) > 1
                           or isinstance(objective, all_objectives.MultipleChoice)
                           for objective in self.objectives)
@@ -140,11 +137,8 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
 
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
                     options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Returns the network's outputs for a batch, by name.
-
-        Args:
-            options: further arguments of the network's `call`.
-        """
+        """Returns the network's outputs for a batch, by name; `options` are further arguments of
+        its `call`."""
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))    # [B * C, S]
                 for name in (*self.encoder.reads, *getattr(self.encoder, "also_reads", ()))
                 if batch.get(name) is not None}
@@ -156,7 +150,6 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
                             **{**masks, **(options or {})})
 
     def network_options(self, batch: Batch) -> dict[str, Any]:
-        """Further arguments of the network's call."""
         readers = [objective for objective in self.objectives if objective.reads_tokens]
         if not getattr(self.encoder, "pools_first", False) or not all(
                 objective.reads_masked for objective in readers):
@@ -215,7 +208,6 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
                 for objective in self.objectives}
 
     def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
-        """Returns the measures of the logits of `call`."""
         targets = self.targets(batch)
         return {objective.name: objective.measure(logits[objective.name], *targets[objective.name])
                 for objective in self.objectives}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bert_tf.layers.activations import ACTIVATIONS, training_forms
-from bert_tf.layers.from_keras import Dense, argmax
+from bert_tf.layers.base import Dense, argmax
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
