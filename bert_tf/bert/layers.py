@@ -48,7 +48,6 @@ class LayerNorm(FromConfig, keras.layers.Layer):
 
     @property
     def epsilon(self) -> float:
-        """The addend of the variance."""
         return self.config.layer_norm_eps
 
 
@@ -66,7 +65,6 @@ class Embeddings(FromConfig, keras.layers.Layer):
         return None, None, self.config.embedding_width
 
     def table(self, name: str, rows: int, initializer: Any = None) -> keras.Variable:
-        """Adds a table of `rows` embeddings."""
         return self.add_weight((rows, self.config.embedding_width), initializer, name=name)
 
     def build(self, input_shape: Any = None) -> None:
@@ -151,7 +149,6 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         self.query, self.key, self.value = map(self.make_projection, ("query", "key", "value"))
 
     def make_projection(self, name: str) -> keras.layers.Dense | None:
-        """Makes the projection to the queries, keys or values of all heads."""
         return self.dense(self.num_heads * self.config.head_size, name)
 
     def build(self, input_shape: Any = None) -> None:
@@ -247,7 +244,6 @@ class Residual(FromConfig, keras.layers.Layer):
 
     @property
     def dropout_rate(self) -> float:
-        """The rate before the sum."""
         return self.config.hidden_dropout_prob
 
 

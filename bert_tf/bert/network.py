@@ -54,11 +54,9 @@ class Bert(Changeable, Network):
         self.build()
 
     def make_embeddings(self, **kwargs: Any) -> Any:
-        """Makes the embeddings."""
         return Embeddings(self.config, **kwargs)
 
     def make_layers(self) -> list[Any]:
-        """Makes the layers in the order of application."""
         return [TransformerLayer(self.config, name=f"layer_{i}", dtype=self.dtype_policy)
                 for i in range(self.config.num_hidden_layers)]
 
@@ -75,7 +73,6 @@ class Bert(Changeable, Network):
                 self.pooler.build((None, self.config.hidden_size))
 
     def build_layers(self) -> None:
-        """Builds what is between embeddings and pooler."""
         with keras.name_scope("encoder"):
             for layer in self.layers_:
                 if not layer.built:

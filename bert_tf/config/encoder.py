@@ -75,27 +75,22 @@ class EncoderConfig(ChangeableConfig):
 
     @property
     def head_initializer(self) -> str | None:      # type: ignore[override]
-        """See `Sizes`."""
         return self._architecture.head_initializer
 
     @property
     def task_types(self) -> int:      # type: ignore[override]
-        """Returns the number of tasks that have an embedding."""
         return (self.task_type_vocab_size or TASK_TYPES) if self.use_task_id else 0
 
     @property
     def has_segments(self) -> bool:      # type: ignore[override]
-        """Returns whether the network has segment embeddings."""
         return self._architecture.has_segments
 
     @property
     def segment_types(self) -> int:
-        """The rows of the table of segments; 0 where there is no table."""
         return self.type_vocab_size if self._architecture.has_segment_table else 0
 
     @property
     def shares_layers(self) -> bool:      # type: ignore[override]
-        """Returns whether some layers share weights."""
         return any(len(set(numbers)) < self.depth for numbers in zip(*self.layer_weights))
 
     @property
@@ -121,15 +116,15 @@ class EncoderConfig(ChangeableConfig):
                   "pooler/dense": not self.has_pooler,
                   **{f"encoder/layer_{{i}}/attention/self/{part}": not self.learned_heads
                      for part in ("query", "key")}}
-        found = {}
+        weights = {}
         for name, shape in super().weights().items():
             if name == "embeddings/LayerNorm" and self.task_types:
-                found["embeddings/task_type_embeddings"] = "ME"
+                weights["embeddings/task_type_embeddings"] = "ME"
             if not absent.get(name):
-                found[name] = shape
+                weights[name] = shape
             if name == "embeddings/LayerNorm" and self.projects:
-                found["embeddings_project"] = "dense EH"
-        return found
+                weights["embeddings_project"] = "dense EH"
+        return weights
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the original's files have them."""

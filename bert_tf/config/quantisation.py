@@ -98,7 +98,6 @@ class Quantisation:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Makes it from the object of a JSON file."""
         if not isinstance(values, Mapping):
             raise InputError(f"quantisation must be an object, not {values!r}.")
         known = [field.name for field in dataclasses.fields(cls)]
@@ -114,7 +113,6 @@ class Quantisation:
         return self.activations != "none" or bool(self.start_step or self.head_start_step)
 
     def bits_of_layer(self, number: int) -> int:
-        """`weight_bits` of the layer `number`."""
         bits = self.weight_bits
         return bits if isinstance(bits, int) else bits[number]
 

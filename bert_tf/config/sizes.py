@@ -28,14 +28,8 @@ DIRECTIONS = ("bidi", "left_to_right")
 
 # name: layers, width. Heads are 64 wide and the feed-forward layer is four times the width
 # (arXiv:1908.08962, table 1; base and large as in arXiv:1810.04805).
-PRESETS = {
-    "tiny": (2, 128),
-    "mini": (4, 256),
-    "small": (4, 512),
-    "medium": (8, 512),
-    "base": (12, 768),
-    "large": (24, 1024),
-}
+PRESETS = {"tiny": (2, 128), "mini": (4, 256), "small": (4, 512), "medium": (8, 512),
+           "base": (12, 768), "large": (24, 1024)}
 
 # More weights than this are a slip that would exhaust the memory.
 _MOST_WEIGHTS = 50_000_000_000
@@ -77,7 +71,6 @@ def fraction(default: float, below: float = 1) -> Any:
 
 
 def one_of(default: Any, choices: Sequence) -> Any:
-    """Returns a field that has a few values."""
     def check(name, value):
         if value not in choices:
             raise InputError(f"{name} must be one of {', '.join(map(str, choices))}, not "
@@ -88,7 +81,6 @@ def one_of(default: Any, choices: Sequence) -> Any:
 
 
 def switch(default: bool) -> Any:
-    """Returns a field that is true or false."""
     return one_of(default, (False, True))
 
 
@@ -334,7 +326,6 @@ class Sizes(Changes):
 
     @property
     def head_size(self) -> int:
-        """The width of one attention head."""
         heads = self.num_attention_heads
         return self.hidden_size // heads if heads else 0
 
@@ -360,7 +351,6 @@ class Sizes(Changes):
 
     @property
     def embedding_output_width(self) -> int:
-        """The width of the network's `embedding_output`."""
         return self.embedding_width if self.projects else self.hidden_size
 
     @property
@@ -406,7 +396,7 @@ def letters(config: Any, name: str = "") -> dict[str, int | None]:
     Args:
         name: of the weight; heads and units may be cut from its layer alone.
     """
-    found = {
+    sizes = {
         "V": config.vocab_size, "T": config.type_vocab_size, "M": config.task_types,
         "P": config.max_position_embeddings, "E": config.embedding_width, "H": config.hidden_size,
         "I": config.intermediate_size, "N": config.num_attention_heads, "D": config.head_size,
@@ -420,10 +410,10 @@ def letters(config: Any, name: str = "") -> dict[str, int | None]:
         number = int(layer[1])
         if "/attention/" in name:
             heads = len(config.kept_heads(number))
-            found |= {"N": heads, **dict.fromkeys("AZ", heads * config.head_size)}
+            sizes |= {"N": heads, **dict.fromkeys("AZ", heads * config.head_size)}
         else:
-            found["I"] = config.feed_forward_size(number)
-    return found
+            sizes["I"] = config.feed_forward_size(number)
+    return sizes
 
 
 def numbers(config: Any, name: str) -> list[int]:

@@ -1,39 +1,22 @@
 """From a dataclass to absl flags and back: the only package of the library that knows absl.
 
-A configuration is a dataclass whose fields carry their help, their bounds and where they apply; a
-script names the dataclasses it needs and gets them filled:
+A script names the dataclasses that it needs, and `main` gets them filled:
 
     @dataclasses.dataclass
     class Job:
-        \"\"\"The text and the seed.\"\"\"
+        \"\"\"The text and the seed.\"\"\"      # the title of a group in the help
 
         vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
         random_seed: int = option(12345, "Seed of every random choice.", least=0)
 
-    def main(job: Job): ...
-
     def run():
         flags.run(main, Job)
 
-Each dataclass is a group in the help, under the first line of its docstring; fields that a class
-inherits are in the group of the class that declares them. `--help` leaves out options that are
-`rare`, which `--helpfull` shows.
-
-A command line has only the flags that its other flags call for:
-
-- an option made with `only("kind", "deep")(default, help)` exists with --kind=deep, an option made
-  with `only("teacher")(...)` where --teacher is given, one made with `without("teacher")(...)`
-  where it is not;
-- `run(..., adds=function)`: the function of the given flags returns further dataclasses, such as
-  those of a recipe, which `main` takes after the others.
-
-An unknown flag is refused with the values that have it. `check` refuses the same values in a
-dataclass that Python users fill.
-
-If defaults depend on another flag, `run` takes a function that gives them: flags on the command
-line come before these defaults, and these come before the dataclass's own.
-
-Flags exist only while a script runs, so any number of scripts can be imported into one process.
+A command line has only the flags that its other flags call for: an option made with `only("kind",
+"deep")(default, help)` exists with --kind=deep, one with `only("teacher")(...)` where --teacher is
+given, one with `without("teacher")(...)` where it is not; and `run` takes functions that add
+dataclasses, such as a recipe's, or give other defaults. `check` refuses the same values in a
+dataclass that Python users fill. Flags exist only while a script runs.
 """
 
 import lazy_loader

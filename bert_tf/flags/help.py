@@ -17,7 +17,6 @@ _FLAGFILE = ("--flagfile=FILE reads flags from a file, one per line; most comman
 
 
 def print_help(doc, config_classes, defaults=None, adds=None) -> None:
-    """Prints the help that the command line asks for; see `help_text`."""
     arguments = [argument for argument in sys.argv if argument not in (*SHORT, *FULL)]
     try:
         line = CommandLine.open(arguments, config_classes, defaults, adds)
@@ -27,19 +26,16 @@ def print_help(doc, config_classes, defaults=None, adds=None) -> None:
 
 
 def help_text(doc, line, is_full=False):
-    """Returns the script's docstring, then groups of the flags that exist, required ones first.
-
-    Args:
-        line: the `CommandLine`.
-        is_full: whether all options are shown, not only common ones.
-    """
+    """Returns the script's docstring, then groups of the flags that exist with a `CommandLine`,
+    required ones first; all if `is_full`, else the common ones."""
     lines, hidden = [doc.strip()], 0
     for kind, fields in groups(line.classes).items():
         existing = [pair for pair in fields if pair[0].name in line.names]
         shown_ones = [pair for pair in existing if is_full or not pair[0].metadata["rare"]]
         hidden += len(existing) - len(shown_ones)
         if shown_ones:
-            lines += ["", *textwrap.wrap(_title(kind), 96)]
+            title = (inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0]
+            lines += ["", *textwrap.wrap(" ".join(title.split()).removesuffix("."), 96)]
         for field, type_ in sorted(shown_ones, key=lambda pair: not is_required(pair[0])):
             lines += _lines(field, type_, line.defaults, line.source)
     lines += ["", *textwrap.wrap(_FLAGFILE, 96)]
@@ -58,11 +54,6 @@ def groups(config_classes):
                 (field, types[field.name]))
         titled |= {kind: fields for kind, fields in own.items() if fields}
     return titled
-
-
-def _title(kind):
-    text = (inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0]
-    return " ".join(text.split()).removesuffix(".")
 
 
 def _lines(field, type_, defaults, source):

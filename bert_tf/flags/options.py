@@ -84,12 +84,10 @@ def fields_of(config_class) -> list[dataclasses.Field]:
 
 
 def options_of(config_classes: Iterable[type]) -> dict[str, dataclasses.Field]:
-    """The options of several dataclasses by name."""
     return {field.name: field for kind in config_classes for field in fields_of(kind)}
 
 
 def is_required(field) -> bool:
-    """Returns whether an option must be given."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
@@ -101,7 +99,6 @@ def default_of(field):
 
 
 def changed(settings) -> dict[str, typing.Any]:
-    """The options of a dataclass that differ from their defaults, by name."""
     return {field.name: value for field in fields_of(settings)
             if (value := getattr(settings, field.name)) != default_of(field)}
 
@@ -152,11 +149,7 @@ def check(settings) -> None:
 
 def check_used(settings, *uses: tuple[str, typing.Any, str]) -> None:
     """Raises InputError for the first option that is given although nothing uses it: for what no
-    flag tells, such as the kind of a task.
-
-    Args:
-        uses: (option, whether something uses it, what uses it) each.
-    """
+    flag tells, such as the kind of a task. `uses` are (option, whether something uses it, what)."""
     defaults = {field.name: default_of(field) for field in fields_of(settings)}
     for name, is_used, what in uses:
         if not is_used and getattr(settings, name) not in (None, defaults[name]):
@@ -220,6 +213,5 @@ def _range(least=None, above=None, most=None, below=None):
 
 
 def group_of(config_class, name) -> type:
-    """The class that declares a field."""
     return next(kind for kind in config_class.__mro__
                 if name in vars(kind).get("__annotations__", {}))

@@ -104,15 +104,9 @@ def read(config_class, flag_values):
 
 
 def expand_flagfiles(arguments: Iterable[str], above: tuple[str, ...] = ()) -> list[str]:
-    """Returns a command line with the flags of its flagfiles in their places. A flagfile may be in
-    a store, and may name others.
-
-    Args:
-        above: the flagfiles that name the one with these lines, which are not read again.
-
-    Raises:
-        InputError: a flagfile can't be read.
-    """
+    """Returns a command line with the flags of its flagfiles in their places; InputError if one
+    can't be read. A flagfile may be in a store, and may name others; `above` are those that name
+    the one with these lines, which are not read again."""
     expanded: list[str] = []
     rest = iter(arguments)
     for argument in rest:
@@ -144,10 +138,7 @@ def given_flags(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def flagfile_lines(path: str) -> list[str]:
-    """Returns all lines of a flagfile, without blanks around them.
-
-    Raises:
-        InputError: it can't be read.
+    """Returns all lines of a flagfile, without blanks around them; InputError if it can't be read.
     """
     check_stores([path], "--flagfile: ")
     try:

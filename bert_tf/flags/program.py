@@ -72,13 +72,6 @@ def _write_flags(path, command, lines):
             *(f"# {copy}" for copy in hub.taken()), *lines])
 
 
-def _report(source, taken):
-    if taken:
-        print(f"defaults from {source}: " + ", ".join(
-            f"--{name}={value if isinstance(value, bool) else shown(value)}"
-            for name, value in taken.items() if value != _ENDLESS), flush=True)
-
-
 def _parse(argv, *settings):
     """Returns the `CommandLine` of arguments, whose flags are set, and what is no flag. `settings`
     are those of `CommandLine.open`."""
@@ -128,7 +121,10 @@ def _call(main, parsed):
         if left:
             raise InputError(f"unexpected argument {left[0]!r}: flags are written --name=value.")
         _given[:] = [absl_flags.FLAGS[name].serialize() for name in line.given]
-        _report(line.source, line.defaults)
+        if line.defaults:
+            print(f"defaults from {line.source}: " + ", ".join(
+                f"--{name}={value if isinstance(value, bool) else shown(value)}"
+                for name, value in line.defaults.items() if value != _ENDLESS), flush=True)
         _filled[:] = [read(kind, absl_flags.FLAGS) for kind in line.classes]
         main(*_filled)
     except Exception as error:

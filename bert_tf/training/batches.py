@@ -56,7 +56,6 @@ class Feed:
         self._open(*position)
 
     def _open(self, *position):
-        """Begins with batches of some size at some record."""
         self._seed, self.taken, self.batch_size = position
         self._batches = functools.partial(self._records.training_batches, *position)
         if not self._has_static_shapes:     # a TPU's dataset is made on the TPU's own machine
@@ -201,16 +200,11 @@ def put(arrays: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.n
     for name, values in answers.items():
         values = values[is_real]
         if name in positional:
-            values = _padded(values, lengths[rows], max_seq_length,
-                             _NO_LOGIT if "logits" in name else 0.0)
+            fill = _NO_LOGIT if "logits" in name else 0.0
+            padded = np.full((len(values), max_seq_length, *values.shape[2:]), fill, values.dtype)
+            is_token = np.arange(values.shape[1]) < lengths[rows][:, None]
+            padded[:, :values.shape[1]][is_token] = values[is_token]
+            values = padded
         if name not in arrays:
             arrays[name] = np.empty((len(lengths), *values.shape[1:]), values.dtype)
         arrays[name][rows] = values
-
-
-def _padded(values, lengths, max_seq_length, fill):
-    """[B, L, ...] as [B, S, ...], with `fill` beyond each length."""
-    padded = np.full((len(values), max_seq_length, *values.shape[2:]), fill, values.dtype)
-    is_token = np.arange(values.shape[1]) < lengths[:, None]
-    padded[:, :values.shape[1]][is_token] = values[is_token]
-    return padded

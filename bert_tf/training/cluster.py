@@ -17,18 +17,8 @@ from typing import Any, NamedTuple
 
 import lazy_loader
 
-from bert_tf import signals
+from bert_tf import files, signals
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    PATH_FLAGS,
-    file_size,
-    is_file,
-    join_path,
-    make_folder,
-    open_file,
-    remove_file,
-    write_aside,
-)
 
 tf = lazy_loader.load("tensorflow")
 
@@ -50,7 +40,6 @@ class Cluster(NamedTuple):
     index: int
 
     def resolver(self) -> "tf.distribute.cluster_resolver.ClusterResolver":
-        """Returns the resolver for TensorFlow's strategies."""
         return tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({"worker": self.addresses}), task_type="worker",
             task_id=self.index, rpc_layer="grpc")
@@ -163,10 +152,11 @@ def comparable(flags: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str
     for name, value in flags.items():
         if name in _OWN:
             continue
-        if PATH_FLAGS.fullmatch(name):
-            if not (isinstance(value, str) and is_file(value) and file_size(value) <= _MOST_BYTES):
+        if files.PATH_FLAGS.fullmatch(name):
+            if not (isinstance(value, str) and files.is_file(value)
+                    and files.file_size(value) <= _MOST_BYTES):
                 continue
-            with open_file(value, "rb") as file:
+            with files.open_file(value, "rb") as file:
                 value = f"a file with SHA-256 {_digest(file.read())}"
         values[name] = str(value)
     return values
@@ -214,7 +204,7 @@ def agree(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: st
         value = {"flags": flags, "mark": mark}
         if cluster.index:       # what the first worker has marked is here, too
             mark = _ask(store, 0, seconds)["mark"]
-            value["is_here"] = not mark or is_file(join_path(folder, mark))
+            value["is_here"] = not mark or files.is_file(files.join_path(folder, mark))
         store.set_config_key_value(f"bert_tf/{cluster.index}", json.dumps(value))
         values = [_ask(store, index, seconds) for index in range(len(cluster.addresses))]
         store.set_config_key_value(f"bert_tf/read/{cluster.index}", "{}")
@@ -238,14 +228,14 @@ def _marked(folder):
     if not folder:
         yield ""
         return
-    make_folder(folder, "output_dir")
-    path = join_path(folder, mark := f".bert_tf-{uuid.uuid4().hex}")
-    with write_aside(path):
+    files.make_folder(folder, "output_dir")
+    path = files.join_path(folder, mark := f".bert_tf-{uuid.uuid4().hex}")
+    with files.write_aside(path):
         pass
     try:
         yield mark
     finally:
-        remove_file(path)
+        files.remove_file(path)
 
 
 def _difference(flags):

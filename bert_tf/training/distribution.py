@@ -217,11 +217,7 @@ def is_chief(strategy: "tf.distribute.Strategy") -> bool:
 
 
 def describe_devices(strategy: "tf.distribute.Strategy", workers: int = 1) -> str:
-    """Returns the line that names the devices of a run.
-
-    Args:
-        workers: processes that train together, each with as many devices.
-    """
+    """Returns the line that names the devices of a run of `workers`, each with as many devices."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return f"devices: {strategy.num_replicas_in_sync} TPU cores"
     gpus = tf.config.list_physical_devices("GPU")

@@ -155,7 +155,6 @@ class FineTuning:
         return self.last.predict(trainer, examples, self.settings.eval_batch_size, measures)
 
     def measure(self, trainer: Trainer) -> dict:
-        """The metrics of a trainer."""
         assert self.evaluate is not None
         return self.evaluate(
             lambda examples, measures=True: self.predict(trainer, examples, measures))
@@ -263,8 +262,7 @@ class FineTuning:
 
 
 def _initialize(tuning, trainer, settings):
-    """Returns the digest of the first weights, after a check that earlier trials began with them.
-    """
+    """Returns the digest of the first weights; InputError if earlier trials began with others."""
     first = tuning.initialize(trainer, settings)
     if first and trials.others_begun_with(tuning.settings, first):
         raise InputError(f"--init_checkpoint: {tuning.init_checkpoint} has other weights than when "

@@ -154,12 +154,10 @@ def grow(folder: str, trainer, stacking: StackSettings) -> str:
 
 
 def _identity(values, variables, origin):
-    """Sets new layers so that the network computes the same outputs.
-
-    A layer that adds nothing normalises its input twice. So the highest new layer gets the gain and
-    the bias of the highest trained layer's last norm, and the layers between have neither: a
-    normalised vector that is normalised again stays as it is.
-    """
+    """Weights of new layers with which the network computes the same outputs."""
+    # A layer that adds nothing normalises its input twice. So the highest new layer gets the gain
+    # and the bias of the highest trained layer's last norm, and the layers between have neither: a
+    # normalised vector that is normalised again stays as it is.
     changed = {}
     highest: dict[str, int] = collections.defaultdict(int)
     trained: dict[str, int] = collections.defaultdict(int)

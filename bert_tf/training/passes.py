@@ -33,7 +33,6 @@ class Pass:
         return self.learner({**self.batch, **noise}, training=True, dropout_seed=seed)
 
     def loss(self, measures: Measures) -> Any:
-        """The total loss, times the factor."""
         return self.learner.total_loss(measures, self.counts) * self.loss_scale
 
     def mask(self) -> Any:

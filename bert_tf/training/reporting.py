@@ -12,17 +12,8 @@ from typing import TextIO
 
 import lazy_loader
 
+from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    copy_file,
-    exists,
-    is_file,
-    is_remote,
-    open_file,
-    send_folder,
-    stage_folder,
-    write_aside,
-)
 
 tf = lazy_loader.load("tensorflow")
 
@@ -127,12 +118,12 @@ class Reporter:
         if folder:
             # Files that grow can't be in a store, which takes whole ones.
             self._local = folder
-            if is_remote(folder):
-                self._holder = tempfile.TemporaryDirectory(dir=stage_folder())
+            if files.is_remote(folder):
+                self._holder = tempfile.TemporaryDirectory(dir=files.stage_folder())
                 self._local = self._holder.name
             self._path = os.path.join(self._local, _METRICS)
-            if exists(earlier := os.path.join(folder, _METRICS)) and earlier != self._path:
-                copy_file(earlier, self._path)
+            if files.exists(earlier := os.path.join(folder, _METRICS)) and earlier != self._path:
+                files.copy_file(earlier, self._path)
             _keep_lines(self._path, lambda line: line["step"] <= start_step)
 
     def start(self, step: int) -> None:
@@ -214,12 +205,12 @@ class Reporter:
         if not self._folder or self._local == self._folder:
             return lambda: None
         self._has_news = False
-        copy = tempfile.TemporaryDirectory(dir=stage_folder())
+        copy = tempfile.TemporaryDirectory(dir=files.stage_folder())
         shutil.copytree(self._local, copy.name, dirs_exist_ok=True)
 
         def send() -> None:
             with copy:
-                send_folder(copy.name, self._folder)
+                files.send_folder(copy.name, self._folder)
         return send
 
 
@@ -230,7 +221,7 @@ def evaluated_on(train_files: str | list[str], eval_files: str | list[str]) -> s
 
 def write_eval_results(folder: str, metrics: dict[str, float]) -> None:
     """Writes `eval_results.txt`, as google-research/bert run_classifier.py does."""
-    with write_aside(os.path.join(folder, "eval_results.txt")) as file:
+    with files.write_aside(os.path.join(folder, "eval_results.txt")) as file:
         file.writelines(f"{name.replace('/', '_')} = {value}\n"
                         for name, value in sorted(metrics.items()))
 
@@ -255,11 +246,11 @@ def _line(metrics):
 def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
     """Removes the lines of a metrics file that `is_kept` does not want, and damaged ones: a process
     that is killed may leave half a line."""
-    if not exists(path):
+    if not files.exists(path):
         return
     intact = []
     try:
-        with open_file(path, "rb") as file:
+        with files.open_file(path, "rb") as file:
             lines = file.readlines()
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}); remove the file.") from error
@@ -270,7 +261,7 @@ def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
         except ValueError:
             if number + 1 < len(lines):
                 print(f"warning: {path}, line {number + 1} is damaged and is removed", flush=True)
-    with write_aside(path, "wb") as file:
+    with files.write_aside(path, "wb") as file:
         file.writelines(intact)
 
 
@@ -285,10 +276,10 @@ def _parse(line):
 def read_metrics(folder: str, kind: str) -> list[dict]:
     """Returns the JSON lines of one kind ("train" or "eval") of a run."""
     path = os.path.join(folder, _METRICS)
-    if not is_file(path):
+    if not files.is_file(path):
         raise InputError(f"{folder} holds no metrics.jsonl; name the --output_dir of a run.")
     lines = []
-    with open_file(path, "rb") as file:
+    with files.open_file(path, "rb") as file:
         for number, line in enumerate(file):
             try:
                 lines.append(_parse(line))

@@ -140,7 +140,6 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
 
     @property
     def last_step(self) -> int:
-        """The last step of this invocation."""
         return min(self.stop_at_step or self.num_train_steps, self.num_train_steps)
 
     def check_replicas(self, replicas: int, trains: bool = True, evaluates: bool = True) -> None:
@@ -437,17 +436,15 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         # Fewer examples than a batch come again until it is full.
         steps = self.num_train_steps or (
             max(int(max(examples / batch, 1) * epochs), 1) if epochs else 0)
+        warmup: Any = self.num_warmup_steps
+        if warmup is None:
+            warmup = steps * self.warmup_proportion
+            if SCHEDULES[self.learning_rate_schedule].warmup != "product":      # as a factor
+                warmup = int(warmup)
         every = steps_of_epoch(examples, batch) if self.early_stopping else 0
         return self._trial(
             train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
-            learning_rate=rate, eval_steps=self.eval_steps or every, num_warmup_steps=(
-                self._warmup(steps) if self.num_warmup_steps is None else self.num_warmup_steps))
-
-    def _warmup(self, steps):
-        """The steps of the warm-up by their share; a warm-up that is a factor is not rounded."""
-        warmup = steps * self.warmup_proportion
-        is_rounded = SCHEDULES[self.learning_rate_schedule].warmup != "product"
-        return int(warmup) if is_rounded else warmup
+            learning_rate=rate, eval_steps=self.eval_steps or every, num_warmup_steps=warmup)
 
     def trials(self) -> dict[str, "FineTuneSettings"]:
         """Returns the settings of each trial, under a name that no other trial has."""

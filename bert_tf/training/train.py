@@ -150,7 +150,6 @@ class Run:
 
     @property
     def _is_over(self):
-        """Whether this invocation has no further step to take."""
         return self.step >= self._settings.last_step or (
             self._best is not None and self._best.is_over(self.step))
 
@@ -164,7 +163,6 @@ class Run:
 
     @property
     def step(self) -> int:
-        """Steps taken so far."""
         return int(self._trainer.step.numpy())
 
     @property
@@ -213,7 +211,6 @@ class Run:
             self._save(writing)
 
     def _save(self, writing):
-        """Writes a checkpoint of the step in the background, after the checkpoint before."""
         writing.wait()          # before the copy: there is one at a time
         state = resume.copy_state(self._trainer, self._trainer.state.tensors())
         if count_workers(self._trainer.strategy) > 1:
@@ -230,7 +227,6 @@ class Run:
             writing.start(write)
 
     def _mean(self, number):
-        """The mean of a number over all workers."""
         with named_errors(self._records):
             return mean_over_workers(self._trainer.strategy, number)
 
@@ -300,7 +296,6 @@ class BestWeights:
 
     @property
     def is_known(self) -> bool:
-        """Whether there was an evaluation."""
         return self._best is not None
 
     def _variables(self):
@@ -355,7 +350,6 @@ class Background:
         self._work: Future | None = None
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Begins `work`; the work before must have been waited for."""
         self._work = self._pool.submit(work)
 
     def wait(self) -> None:

@@ -62,14 +62,11 @@ def layer_decay_factors(config: EncoderConfig, decay: float, top: int = 1,
 
 
 def freeze(encoder, layers: int) -> None:
-    """Makes the embeddings and the lowest layers keep their weights in training.
+    """Makes the embeddings and the lowest `layers` keep their weights in training; 0 for nothing,
+    -1 for the whole encoder, with its pooler.
 
     A `Learner` applies no dropout in an encoder that is frozen as a whole, and all of it in one
     that is frozen in part.
-
-    Args:
-        layers: number of layers to freeze, with the embeddings; 0 for nothing, -1 for the whole
-            encoder, with its pooler.
     """
     check(encoder.config, frozen_layers=layers)
     if layers < 0:

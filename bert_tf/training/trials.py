@@ -9,17 +9,9 @@ import math
 import os
 import statistics
 
+from bert_tf import files
 from bert_tf.checkpoints.names import BEST_FILE, MODEL_FILE
 from bert_tf.errors import InputError, counted
-from bert_tf.files import (
-    exists,
-    is_folder,
-    list_folder,
-    make_folder,
-    read_json,
-    remove_file,
-    write_json,
-)
 from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
@@ -48,9 +40,9 @@ class TrialFolder:
     def check(self) -> None:
         """Raises InputError if the folder holds a trial of another description."""
         path = os.path.join(self.path, SETTINGS)
-        if not exists(path):
+        if not files.exists(path):
             return
-        network, recipe = resume.compare(self._description, read_json(path), self._settings)
+        network, recipe = resume.compare(self._description, files.read_json(path), self._settings)
         if network or recipe:
             raise InputError(
                 f"{self.path} holds a run with another {', '.join(network + recipe)}; name another "
@@ -59,9 +51,9 @@ class TrialFolder:
     def result(self) -> dict | None:
         """Returns the result, None without one; InputError if it was scored on other examples."""
         path = os.path.join(self.path, RESULT)
-        if not exists(path):
+        if not files.exists(path):
             return None
-        result = read_json(path)
+        result = files.read_json(path)
         if result["scored_on"] != self._scored_on:
             raise InputError(f"{self.path} holds a run that was scored on other examples; leave "
                              "out --do_train to score its model on these, or name another "
@@ -71,33 +63,32 @@ class TrialFolder:
     def begin(self, first_weights: str | None = None) -> None:
         """Makes the folder and writes the settings. `first_weights` is the digest of the weights
         that a new trial begins with; None: as written before."""
-        make_folder(self.path, "output_dir")
+        files.make_folder(self.path, "output_dir")
         path = os.path.join(self.path, SETTINGS)
-        if first_weights is None and exists(path):
-            first_weights = read_json(path)[resume.FIRST_WEIGHTS]
-        write_json(path, {**self._description, resume.FIRST_WEIGHTS: first_weights or ""})
+        if first_weights is None and files.exists(path):
+            first_weights = files.read_json(path)[resume.FIRST_WEIGHTS]
+        files.write_json(path, {**self._description, resume.FIRST_WEIGHTS: first_weights or ""})
 
     def end(self, result: dict) -> None:
-        """Writes the result."""
-        write_json(os.path.join(self.path, RESULT), result)
+        files.write_json(os.path.join(self.path, RESULT), result)
 
     def clear(self) -> None:
         """Removes the checkpoints and the best weights, which nobody needs after the trial."""
         best = os.path.join(self.path, BEST_FILE)
-        for path in [*resume.checkpoints(self.path), *filter(exists, [best])]:
-            remove_file(path)
+        for path in [*resume.checkpoints(self.path), *filter(files.exists, [best])]:
+            files.remove_file(path)
 
 
 def begun_file(settings: FineTuneSettings) -> str | None:
     """Returns the file with the description of the first trial that has begun; None if none has."""
     paths = [os.path.join(trial.output_dir, SETTINGS) for trial in settings.trials().values()]
-    return next(filter(exists, paths), None)
+    return next(filter(files.exists, paths), None)
 
 
 def begun(settings: FineTuneSettings) -> dict | None:
     """Returns the description of the first trial that has begun; None if none has."""
     path = begun_file(settings)
-    return read_json(path) if path else None
+    return files.read_json(path) if path else None
 
 
 def descriptions(output_dir: str, file: str = SETTINGS) -> list[dict]:
@@ -105,8 +96,8 @@ def descriptions(output_dir: str, file: str = SETTINGS) -> list[dict]:
     where a trial has it, such as RESULT."""
     folder = os.path.join(output_dir, "trials")
     paths = [os.path.join(folder, name, file) for name in (
-        sorted(list_folder(folder)) if is_folder(folder) else [])]
-    return list(map(read_json, filter(exists, paths)))
+        sorted(files.list_folder(folder)) if files.is_folder(folder) else [])]
+    return list(map(files.read_json, filter(files.exists, paths)))
 
 
 def others_begun_with(settings: FineTuneSettings, first_weights: str) -> bool:
@@ -116,12 +107,10 @@ def others_begun_with(settings: FineTuneSettings, first_weights: str) -> bool:
 
 
 def counting(results: dict[str, dict]) -> dict[str, dict]:
-    """Returns the results of trials that did not diverge."""
     return {name: result for name, result in results.items() if not result.get(DIVERGED)}
 
 
 def next_number(results: dict[str, dict]) -> int:
-    """Returns the number of the trial that runs after these."""
     return max((result["number"] for result in results.values()), default=-1) + 1
 
 
@@ -129,9 +118,11 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
     """Checks that an output folder holds no other trials than `names`, but those that diverged, and
     the best model if one of them has ended."""
     folder = os.path.join(output_dir, "trials")
-    trials_there = sorted(set(list_folder(folder)) - set(names)) if is_folder(folder) else []
+    trials_there = []
+    if files.is_folder(folder):
+        trials_there = sorted(set(files.list_folder(folder)) - set(names))
     paths = {name: os.path.join(folder, name, RESULT) for name in trials_there}
-    ended = {name: read_json(path) for name, path in paths.items() if exists(path)}
+    ended = {name: files.read_json(path) for name, path in paths.items() if files.exists(path)}
     if others := [name for name in trials_there if name not in ended or name in counting(ended)]:
         left = ""
         if len(ended) != len(trials_there):
@@ -140,28 +131,20 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
                          "include these trials in this run, so that the best of all is kept, or "
                          f"name another --output_dir.{left}")
     model = os.path.join(output_dir, MODEL_FILE)
-    if has_results and not exists(model):
+    if has_results and not files.exists(model):
         raise InputError(f"{folder} holds finished trials, but their best model {model} is "
                          f"missing; name another --output_dir, or remove {folder}.")
 
 
 def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
-    """The key that sorts evaluations: degenerate ones come first, the best last.
-
-    Args:
-        headline: the metric that counts; more is better. An absent one, or NaN, is the least.
-    """
+    """The key that sorts evaluations: degenerate ones come first, the best last. Of the metric
+    `headline` more is better; an absent one, or NaN, is the least."""
     value = metrics.get(headline, -math.inf)
     return not is_degenerate, -math.inf if math.isnan(value) else value
 
 
 def rank_result(result: dict, headline: str) -> tuple:
-    """The `rank` of a trial's result."""
     return rank(result["metrics"], headline, result["degenerate"])
-
-
-def _is_error(name):
-    return "loss" in name or name.endswith(("mae", "mae_of_mean"))
 
 
 def deviation(values: list[float]) -> float:
@@ -173,11 +156,7 @@ def deviation(values: list[float]) -> float:
 
 def summarize(results: dict[str, dict], headline: str) -> dict:
     """Returns mean, sample deviation, median and best of each metric, over the trials that did not
-    diverge; `results` are by the trial's name.
-
-    Raises:
-        InputError: all trials diverged.
-    """
+    diverge; `results` are by the trial's name. InputError if all diverged."""
     metrics, counts = {}, counting(results)
     if not counts:
         raise InputError(f"all {counted(len(results), 'trial')} diverged: lower the learning rate "
@@ -185,9 +164,10 @@ def summarize(results: dict[str, dict], headline: str) -> dict:
     for name in next(iter(counts.values()))["metrics"]:
         values = [result["metrics"][name] for result in counts.values()]
         known = [value for value in values if not math.isnan(value)] or values
+        is_error = "loss" in name or name.endswith(("mae", "mae_of_mean"))
         metrics[name] = {"mean": statistics.fmean(values), "stdev": deviation(values),
                          "median": statistics.median(values),
-                         "best": (min if _is_error(name) else max)(known)}
+                         "best": (min if is_error else max)(known)}
     return {"headline": headline,
             "best": max(counts, key=lambda name: rank_result(results[name], headline)),
             "degenerate": [name for name, result in results.items() if result["degenerate"]],

@@ -25,10 +25,8 @@ tf = lazy_loader.load("tensorflow")
 
 
 def one_pass(update: Callable, arrays: int, scalars: int) -> Callable:
-    """Compiles an elementwise update with XLA, with the bits of its operations one by one.
-
-    TensorFlow runs the operations of an update one by one, each over all numbers of the variable.
-    XLA makes one loop of them, which reads and writes each number once.
+    """Compiles an elementwise update with XLA into one loop, which reads and writes each number
+    once, with the bits of its operations one by one.
 
     Processors multiply and add in one instruction, which rounds once instead of twice. XLA divides
     once by a product instead of twice. So the update must give these to `rounded`: products that it
@@ -37,8 +35,7 @@ def one_pass(update: Callable, arrays: int, scalars: int) -> Callable:
     Args:
         update: function (arrays, scalars, rounded) -> list of new arrays. `rounded` returns its
             float32 array.
-        arrays: number of arrays, float32 of one shape.
-        scalars: number of float32 scalars.
+        arrays, scalars: their numbers; arrays are float32 of one shape.
 
     Returns:
         A function (arrays, scalars, never) -> new arrays, which is called in a graph. `never` is a
@@ -86,8 +83,7 @@ class AdamWeightDecay(ClippingOptimizer):
             part of the norm.
         corrects_decay: whether the decay, too, is multiplied by the corrections of both moments.
         per_prediction: whether gradients of mean losses are divided by the number of predictions
-            once more, before they are clipped; see
-            `bert_tf.training.trainer`.
+            once more, before they are clipped; see `bert_tf.training.trainer`.
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
             is found counts. A variable that none matches learns at the full rate.
         gradient_factors: such pairs for factors of the clipped gradients.
@@ -102,6 +98,7 @@ class AdamWeightDecay(ClippingOptimizer):
     """
 
     compiles = True         # whether XLA may compile updates; see `one_pass`
+    default_name = "adamw"
 
     def __init__(
             self, learning_rate: float | WarmupLinearDecay = 1e-4, weight_decay: float = 0.01,
@@ -112,9 +109,9 @@ class AdamWeightDecay(ClippingOptimizer):
             per_prediction: bool = False, corrects_decay: bool = False,
             not_clipped: Sequence[str] = (),
             gradient_factors: Sequence[tuple[str, float]] = (), average: str | None = None,
-            average_decay: float = 0.999, average_start: int = 0, name: str = "adamw",
+            average_decay: float = 0.999, average_start: int = 0, name: str | None = None,
             **kwargs) -> None:
-        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        super().__init__(learning_rate=learning_rate, name=name or self.default_name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
@@ -128,7 +125,6 @@ class AdamWeightDecay(ClippingOptimizer):
         self.average_decay, self.average_start = average_decay, average_start
 
     def build(self, variables: list) -> None:
-        """Creates two moments for each variable."""
         if self.built:
             return
         super().build(variables)
@@ -164,7 +160,6 @@ class AdamWeightDecay(ClippingOptimizer):
                 and self._is_compiled(self._trainable_variables[index]))
 
     def update_step(self, gradient, variable, learning_rate) -> None:
-        """Updates one variable and its moments."""
         index = self._get_variable_index(variable)
         m, v = self._momentums[index], self._velocities[index]
         gradient = ops.cast(gradient, variable.dtype)
@@ -252,8 +247,7 @@ class AdamWeightDecay(ClippingOptimizer):
 class LayerwiseAdaptiveMoments(AdamWeightDecay):
     """LAMB: AdamW whose steps are as long as the variables themselves (arXiv:1904.00962)."""
 
-    def __init__(self, *args, name="lamb", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
+    default_name = "lamb"
 
     def _delta(self, index, variable, *others):
         delta = super()._delta(index, variable, *others)

@@ -59,10 +59,11 @@ class Muon(AdamWeightDecay):
             if they have two axes or more. All others take AdamW's.
     """
 
+    default_name = "muon"
+
     def __init__(self, *args: Any, scale: float = 0.2, momentum: float = 0.95,
-                 word_factor: float = 2.0, matrices: Sequence[str] = MATRICES, name: str = "muon",
-                 **kwargs: Any):
-        super().__init__(*args, name=name, **kwargs)
+                 word_factor: float = 2.0, matrices: Sequence[str] = MATRICES, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         self.scale, self.momentum, self.word_factor = scale, momentum, word_factor
         self.matrices = tuple(matrices)
 
@@ -91,7 +92,6 @@ class Muon(AdamWeightDecay):
             self._trainable_variables[index])
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates one variable and its moments."""
         index = self._get_variable_index(variable)
         if self._velocities[index] is not None:
             super().update_step(gradient, variable, learning_rate)

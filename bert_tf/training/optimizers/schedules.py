@@ -79,7 +79,6 @@ def _cosine_rsqrt(step, its):
 
 
 def _constant(step, its):
-    """The peak at every step."""
     return ops.ones_like(step)
 
 

@@ -85,7 +85,6 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
             lambda grads: self._backend_increment_gradient_accumulators(grads, sums), list(grads))
 
     def _take_step(self, grads, trainable_variables):
-        """Updates variables, and then the averages of `use_ema`."""
         grads = self._clip_gradients(grads)     # with the bounds of Keras, if there are such
         self._backend_update_step(grads, trainable_variables, self.learning_rate)
         if not self.use_ema:
@@ -111,8 +110,7 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
             variable.assign(self.averages[self._get_variable_index(variable)])
 
     def _clipped(self, grads, variables):
-        """Returns the gradients of a step, added up over the replicas and clipped, and keeps what
-        the updates of variables share."""
+        """The gradients of a step, added up over the replicas and clipped."""
         indices = [self._get_variable_index(v) for v in variables]
         is_clipped, factors = ([of_all[index] for index in indices]
                                for of_all in (self._is_clipped, self._gradient_factors))

@@ -23,9 +23,7 @@ class AveragedAdam(AdamWeightDecay):
     """
 
     MOST = 0.999
-
-    def __init__(self, *args, name="averaged_adam", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
+    default_name = "averaged_adam"
 
     def _add_state(self, variables):
         super()._add_state(variables)
@@ -52,9 +50,7 @@ class RectifiedAdam(AdamWeightDecay):
     """
 
     LEAST = 5.0
-
-    def __init__(self, *args: Any, name: str = "radam", **kwargs: Any):
-        super().__init__(*args, name=name, **kwargs)
+    default_name = "radam"
 
     def _delta(self, index: int, variable: Any, m: Any, v: Any, corrections: Any,
                rounded: Any) -> Any:
@@ -84,9 +80,10 @@ class BertAdam(AdamWeightDecay):
         clip_each: largest norm of a variable's gradient; 0 for no clipping.
     """
 
-    def __init__(self, *args: Any, clip_each: float = 1.0, name: str = "pytorch_bert_adam",
-                 **kwargs: Any):
-        super().__init__(*args, name=name, **{"bias_correction": False, "clip_norm": 0.0, **kwargs})
+    default_name = "pytorch_bert_adam"
+
+    def __init__(self, *args: Any, clip_each: float = 1.0, **kwargs: Any):
+        super().__init__(*args, **{"bias_correction": False, "clip_norm": 0.0, **kwargs})
         self.clip_each = clip_each
 
     def update_step(self, gradient, variable, learning_rate) -> None:
@@ -110,8 +107,10 @@ class CountedAdam(AdamWeightDecay):
     correction, and the decay is applied after the step.
     """
 
-    def __init__(self, *args: Any, name: str = "counted_adam", **kwargs: Any):
-        super().__init__(*args, **{"epsilon": 1e-8, **kwargs}, name=name)
+    default_name = "counted_adam"
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **{"epsilon": 1e-8, **kwargs})
 
     def _add_state(self, variables: list) -> None:
         super()._add_state(variables)
@@ -151,9 +150,11 @@ class StableAdamW(AdamWeightDecay):
         InputError: the rate is a schedule whose peak is not known, and there is no `max_lr`.
     """
 
+    default_name = "stable_adamw"
+
     def __init__(self, learning_rate: Any = 1e-4, *args: Any, max_lr: float | None = None,
-                 name: str = "stable_adamw", **kwargs: Any):
-        super().__init__(learning_rate, *args, name=name, **{
+                 **kwargs: Any):
+        super().__init__(learning_rate, *args, **{
             "weight_decay": 1e-5, "beta_2": 0.98, "clip_norm": 0.0, **kwargs})
         if max_lr is None:
             max_lr = getattr(learning_rate, "peak", learning_rate)
@@ -163,7 +164,6 @@ class StableAdamW(AdamWeightDecay):
         self.max_lr = float(max_lr)
 
     def build(self, variables: list) -> None:
-        """Creates two moments for each variable."""
         if not self.built:
             super().build(variables)
             self._is_decayed = [decays and len(variable.shape) > 1
@@ -206,9 +206,10 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
     until its end. Everything outside the layers keeps its weights.
     """
 
-    def __init__(self, *args: Any, phase_steps: int = 1, name: str = "progressive_lamb",
-                 **kwargs: Any):
-        super().__init__(*args, name=name, **kwargs)
+    default_name = "progressive_lamb"
+
+    def __init__(self, *args: Any, phase_steps: int = 1, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         self.phase_steps = phase_steps
 
     def build(self, variables: list) -> None:
@@ -245,8 +246,10 @@ class Adadelta(AdamWeightDecay):
     """Adadelta (arXiv:1212.5701) as PyTorch has it: the length of a step follows the steps before
     it, times the learning rate. `beta_2` is its rho. It has no decay."""
 
-    def __init__(self, *args: Any, name: str = "adadelta", **kwargs: Any):
-        super().__init__(*args, name=name, **{"beta_2": 0.95, "epsilon": 1e-6, **kwargs})
+    default_name = "adadelta"
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **{"beta_2": 0.95, "epsilon": 1e-6, **kwargs})
 
     def _add_state(self, variables):
         self._squares, self._steps = self.add_optimizer_variables(variables, ["square", "step"])
@@ -279,13 +282,14 @@ class Adafactor(AdamWeightDecay):
         multiply_by_parameter_scale: whether a step's size is relative to the weights.
     """
 
+    default_name = "adafactor"
     _TINY, _LEAST_SCALE = 1e-30, 1e-3
 
     def __init__(self, *args: Any, decay_exponent: float = 0.8, momentum: float = 0.0,
                  clipping_threshold: float = 1.0, factored: bool = True,
                  min_dim_size_to_factor: int = 128, multiply_by_parameter_scale: bool = True,
-                 name: str = "adafactor", **kwargs: Any):
-        super().__init__(*args, name=name, **{"clip_norm": 0.0, **kwargs})
+                 **kwargs: Any):
+        super().__init__(*args, **{"clip_norm": 0.0, **kwargs})
         self.decay_exponent, self.momentum = decay_exponent, momentum
         self.clipping_threshold, self.factored = clipping_threshold, factored
         self.min_dim_size_to_factor = min_dim_size_to_factor
@@ -314,7 +318,6 @@ class Adafactor(AdamWeightDecay):
                 for name, size in slots.items()})
 
     def update_step(self, gradient, variable, learning_rate) -> None:
-        """Updates one variable and its moments."""
         index = self._get_variable_index(variable)
         slots, gradient = self._slots[index], ops.cast(gradient, "float32")
         decay = 1.0 - ops.power(ops.cast(self.iterations, "float32") + 1.0, -self.decay_exponent)
@@ -359,9 +362,7 @@ class Adagrad(AdamWeightDecay):
     at 1 (allenai/bilm-tf). It has neither moments nor decay."""
 
     rows_apart = True
-
-    def __init__(self, *args, name="adagrad", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
+    default_name = "adagrad"
 
     def _add_state(self, variables):
         self._accumulators = [self.add_variable_from_reference(
@@ -386,8 +387,10 @@ class Adamax(AdamWeightDecay):
     `not_decayed` names them.
     """
 
-    def __init__(self, *args, name="adamax", **kwargs):
-        super().__init__(*args, **{"not_decayed": (), **kwargs}, name=name)
+    default_name = "adamax"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **{"not_decayed": (), **kwargs})
 
     def _add_state(self, variables):
         self._momentums, self._norms = self.add_optimizer_variables(variables, ["momentum", "norm"])
@@ -421,8 +424,10 @@ class AdamaxWeightDecay(Adamax):
     """Adamax of namisan/mt-dnn's later code, mt_dnn/optim.py AdamaxW: the first moment is
     corrected, the decay comes before the step, and the rate follows the run's step."""
 
-    def __init__(self, *args, name="adamaxw", **kwargs):
-        super().__init__(*args, **{"epsilon": 1e-8, **kwargs}, name=name)
+    default_name = "adamaxw"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **{"epsilon": 1e-8, **kwargs})
 
     def _rate(self, count, learning_rate):
         return learning_rate
