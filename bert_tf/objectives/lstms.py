@@ -139,7 +139,7 @@ class HeadReader(LstmReader):
         super().__init__(config, "last", size, 1, name="bilstm", **kwargs)
         self.source = source
 
-    def call(self, outputs: Mapping[str, Any], input_mask: Tensor) -> Tensor:
+    def call(self, outputs: Mapping[str, Any], input_mask: Tensor = None) -> Tensor:
         """A network's outputs, and integer [..., S] -> float [B, S, 2 * size]; the last states of
         both directions, [B, 2 * size], in place of a pooled output."""
         mask = ops.reshape(input_mask, (-1, ops.shape(input_mask)[-1]))         # [B, S]
