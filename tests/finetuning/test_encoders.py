@@ -4,14 +4,15 @@ import io
 import json
 import shutil
 
+import keras
 import pytest
 import sentencepiece
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 import bert_tf
-from bert_tf import checkpoints, networks
-from bert_tf.config import CONFIGS
+from bert_tf import checkpoints, networks, tokenization
+from bert_tf.config import CONFIGS, ModernBertConfig
 from tests.run_scripts.test_run_squad import KEYS, VOCABULARY, squad_json
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -19,6 +20,7 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 64, "max_position_embeddings": 64, "hidden_dropout_prob": 0.0,
          "attention_probs_dropout_prob": 0.0}
 WORDS = VOCABULARY[5:]
+SPECIAL = {"distilbert": {"pooler_type": "first_token_relu", "type_vocab_size": 1}}
 
 
 def trained(path, **special):
@@ -60,6 +62,8 @@ def byte_bpe(folder):
 def write_tokenizer(folder, kind):
     if kind == "modernbert":
         byte_bpe(folder)
+    elif kind == "distilbert":
+        (folder / "vocab.txt").write_text("\n".join(VOCABULARY))
     elif kind == "deberta-v2":
         trained(folder / "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]",
                 bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
@@ -103,15 +107,15 @@ def fixture_data(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("kind", ["modernbert", "deberta-v2", "xlm-roberta", "camembert",
-                                  "mpnet"])
+@pytest.mark.parametrize("kind", ["modernbert", "deberta-v2", "xlm-roberta", "camembert", "mpnet",
+                                  "distilbert"])
 def test_every_task_is_learned_by_heart(kind, data, tmp_path):
     model = tmp_path / "model"
     model.mkdir()
     write_tokenizer(model, kind)
     (model / "config.json").write_text(json.dumps({"model_type": kind}))
-    vocabulary = bert_tf.open_tokenizer(str(model)).vocabulary
-    values = {"vocab_size": vocabulary.size, "model_type": kind, **SIZES}
+    vocabulary = tokenization.open_tokenizer(str(model)).vocabulary
+    values = {"vocab_size": vocabulary.size, "model_type": kind, **SIZES, **SPECIAL.get(kind, {})}
     fields = CONFIGS[kind].__dataclass_fields__
     config = CONFIGS[kind](**{name: values[name] for name in values.keys() & fields.keys()})
     networks.build(config).save(tmp_path / "model.keras")
@@ -140,3 +144,30 @@ def test_every_task_is_learned_by_heart(kind, data, tmp_path):
         assert [max(answer["probabilities"], key=answer["probabilities"].get)
                 for answer in answers] == [answer["label"] for answer in answers]
         assert [answer["label"] in ("1", "equivalent") for answer in answers] == [True, False]
+
+
+def test_a_long_text_is_read_whole(tmp_path):
+    """Texts of ModernBERT are not cut at BERT's 512 tokens: what is behind them is the label."""
+    def text(words, key):
+        return " ".join(["f1"] * words + [key] * 100)
+
+    keras.utils.set_random_seed(1)
+    config = ModernBertConfig(
+        len(VOCABULARY), 32, 2, 2, 64, max_position_embeddings=2048, local_attention=8,
+        initializer_range=0.1)
+    (tmp_path / "model").mkdir()
+    networks.build(config).save(tmp_path / "model" / "model.keras")
+    (tmp_path / "model" / "vocab.txt").write_text("\n".join(VOCABULARY))
+    rows = [(text(520 + number, f"k{number % 2}"), number % 2) for number in range(4)]
+    (tmp_path / "rows.tsv").write_text(
+        "text\tlabel\n" + "".join(f"{words}\t{label}\n" for words, label in rows))
+    files = {**dict.fromkeys(("train_file", "dev_file"), str(tmp_path / "rows.tsv")),
+             "text_a_column": "text", "label_column": "label"}
+    scores = bert_tf.finetune(
+        files, tmp_path / "model", tmp_path / "out", max_seq_length=1500, num_train_steps=20,
+        train_batch_size=4, learning_rate=5e-3, num_workers=1, warmup_proportion=0.0)
+    assert scores["dev/accuracy"] == 1
+    predictor = bert_tf.Predictor(tmp_path / "out")
+    for length in (550, 900):
+        answers = predictor([text(length, key) for key in ("k0", "k1")])
+        assert [answer["label"] for answer in answers] == ["0", "1"]
