@@ -35,25 +35,26 @@ DEBERTA = {"model_type": "deberta-v2", "position_buckets": 4, "max_relative_posi
            "share_att_key": True, "norm_rel_ebd": "layer_norm", "position_biased_input": False}
 FORMS = {
     "modernbert": {"model_type": "modernbert", "local_attention": 4},
+    "modernbert biases": {"model_type": "modernbert", "local_attention": 4, "norm_bias": True,
+                          "attention_bias": True, "mlp_bias": True},
     "deberta v2": {**DEBERTA, "conv_kernel_size": 3}, "deberta v3": DEBERTA,
     "mpnet": {"model_type": "mpnet"},
-    "distilbert": {"model_type": "distilbert", "pooler_type": "first_token_relu"},
+    "distilbert": {"model_type": "distilbert", "pooler_type": "first_token_relu",
+                   "type_vocab_size": 1},
     **{kind: {"model_type": kind, "type_vocab_size": 1} for kind in ("xlm-roberta", "camembert")}}
 DISTANCES = "also depends on distances"
 UNCUT = "network of the type {} can't be pruned"
 # Of each type, the uses that are refused, and what the sentence says.
 REFUSED = {
-    "modernbert": {
-        "maps": "has the type modernbert, but this analysis is for", "even": DISTANCES,
-        "pruning": UNCUT.format("modernbert"),
-        "integers": "--quantisation is for .* not for modernbert",
-        "bits": "of the type modernbert, whose layers get no bits",
-        "layers": "in local layers of the student a token sees near tokens only"},
+    **dict.fromkeys(("modernbert", "modernbert biases"), {
+        "even": DISTANCES, "pruning": UNCUT.format("modernbert"),
+        "layers": "in local layers of the student a token sees near tokens only"}),
     "mpnet": {"even": DISTANCES, "pruning": UNCUT.format("mpnet")},
-    **dict.fromkeys(("deberta v2", "deberta v3"), {
-        "even": DISTANCES, "pruning": UNCUT.format("deberta-v2"),
-        "integers": "--quantisation is for .* not for deberta-v2",
-        "bits": "of the type deberta-v2, whose layers get no bits"})}
+    **{kind: {"even": DISTANCES, "pruning": UNCUT.format("deberta-v2"), **zero,
+              "integers": "--quantisation is for .* not for deberta-v2",
+              "bits": "of the type deberta-v2, whose layers get no bits"}
+       for kind, zero in (("deberta v2", {"zero": "takes no masks of heads"}),
+                          ("deberta v3", {}))}}
 
 
 def make(kind, **sizes):
@@ -102,6 +103,15 @@ def attend_evenly(learner, folder):
     np.testing.assert_allclose(maps[1][:, 0] - mask / mask.sum(-1, keepdims=True), 0, atol=1e-6)
 
 
+def put_heads_out(learner, folder):
+    """A head that is off gives 0, as a head with the factor 0."""
+    features = rows(learner)
+    expected = learner.encoder(features, head_mask=np.float32([[1, 1], [0, 1]]))
+    with analysis.disabled(learner.encoder, [(1, 0)], "zero"):
+        outputs = learner.encoder(features)
+    np.testing.assert_allclose(outputs["sequence_output"], expected["sequence_output"], atol=1e-5)
+
+
 def cut_heads(learner, folder):
     smaller, features = cut(learner, heads=[(1, 0)]), rows(learner)
     analysis.switch_off(learner.encoder, [(1, 0)])
@@ -139,7 +149,7 @@ def run_lite(learner, folder):
     np.testing.assert_allclose(run(**features)["logits"], logits(learner, features), atol=1e-5)
 
 
-USES = {"maps": read_maps, "even": attend_evenly, "pruning": cut_heads,
+USES = {"maps": read_maps, "even": attend_evenly, "zero": put_heads_out, "pruning": cut_heads,
         "integers": write_as_integers, "bits": lambda learner, folder: LayerHessian(learner, 0),
         "layers": compare_layers, "student": keep_a_layer, "lite": run_lite}
 
@@ -150,6 +160,25 @@ def test_use(kind, use, tmp_path):
     message = REFUSED.get(kind, {}).get(use)
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
         USES[use](make(kind), tmp_path)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("kind", FORMS)
+def test_maps_are_those_of_transformers(kind, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    import torch
+    learner = make(kind, num_hidden_layers=4)
+    learner.encoder.save(tmp_path / "model.keras")
+    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    peer = transformers.AutoModel.from_pretrained(tmp_path / "hf", attn_implementation="eager")
+    features = rows(learner, 11)
+    mask = features["input_mask"]
+    expected = peer.eval()(torch.tensor(features["input_ids"]), torch.tensor(mask),
+                           output_attentions=True).attentions
+    maps = learner.encoder(features, return_attention=True)["attention_probs"]
+    for ours, theirs in zip(maps, expected, strict=True):
+        np.testing.assert_allclose(ours * mask[:, None, :, None],
+                                   theirs.detach().numpy() * mask[:, None, :, None], atol=1e-5)
 
 
 @pytest.mark.peer

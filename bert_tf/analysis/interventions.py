@@ -48,17 +48,21 @@ def _places(encoder, heads, form, units):
         raise InputError("the attention of this network also depends on distances, so a head can "
                          "only be switched off in the form zero.")
     _check_shared(sharing(encoder), heads, "attention", "head")
-    if not isinstance(encoder.config, EncoderConfig):       # T5 or XLNet: values without bias
-        layers, size = list(attentions(encoder).values()), encoder.config.head_size
+    config, places = encoder.config, []
+    size = config.head_size
+    if not isinstance(config, EncoderConfig):
+        layers = list(attentions(encoder).values())
         for layer, head in heads:
-            if not (0 <= layer < len(layers) and 0 <= head < encoder.config.num_attention_heads):
+            if not (0 <= layer < len(layers) and 0 <= head < config.num_attention_heads):
                 raise InputError(f"layer {layer + 1} has no head {head + 1}.")
-        return [(layers[layer].value.kernel, np.s_[..., head * size:(head + 1) * size])
-                for layer, head in heads]
+            dense = layers[layer].value     # its last columns are the values
+            first = dense.kernel.shape[-1] - config.attention_width + head * size
+            places += [(weight, np.s_[..., first:first + size])
+                       for weight in (dense.kernel, dense.bias) if weight is not None]
+        return places
     _check_shared(_sharing(layer.output_ for layer in encoder.layers_), units,
                   "feed-forward network", "unit")
-    config, places = encoder.config, []
-    size, fixed = config.head_size, config.num_attention_heads - config.learned_heads
+    fixed = config.num_attention_heads - config.learned_heads
     for layer, head in heads:
         present = config.kept_heads(config.layer_weights[layer][0])
         if head not in present:

@@ -101,9 +101,10 @@ def head_values(attention, x):
     """Returns the value vectors [B, N, S, D] of a layer of attention, from the input [B, S, H] of
     the layer that it begins."""
     config = attention.config
-    if hasattr(attention, "layer_norm"):        # T5 norms before the attention
+    if getattr(attention, "layer_norm", None):      # of T5 and ModernBERT
         x = attention.layer_norm(x)
-    values = ops.reshape(attention.value(x), (
+    # Queries and keys may be in front of the values.
+    values = ops.reshape(attention.value(x)[..., -config.attention_width:], (
         *ops.shape(x)[:2], config.num_attention_heads, config.head_size))
     return ops.transpose(values, (0, 2, 1, 3))
 

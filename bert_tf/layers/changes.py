@@ -42,12 +42,12 @@ class Changeable:
     `read_output`, float [B, P, H], those of all the list's places.
 
     Attributes:
-        packs: whether records may share rows.
+        packs: whether records may share rows; ranges of rounded numbers would depend on how much
+            padding there is.
         pools_first: whether `pool` reads the first token's vector alone.
         takes_noise: whether noise may be added to the embeddings.
     """
 
-    packs = True
     pools_first = True
     takes_noise = True
     reads: tuple[str, ...]
@@ -57,6 +57,10 @@ class Changeable:
     config: Any
     make_bias: Callable
     pool: Callable
+
+    @property
+    def packs(self) -> bool:
+        return not self.config.quantisation
 
     def __call__(self, inputs: Any = None, *args: Any, head_mask: Any = None, unit_mask: Any = None,
                  read_at: Sequence[Tensor] | None = None, **kwargs: Any) -> Any:

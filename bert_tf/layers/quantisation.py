@@ -164,23 +164,26 @@ class RoundsTables:
 
     config: Any
     word_embeddings: keras.Variable
-    position_embeddings: keras.Variable
+    position_embeddings: keras.Variable | None
 
     def make_ranges(self) -> None:
         how = self.config.quantisation
         self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
                             if how and how.keeps_ranges and how.scheme != "affine" else None)
 
-    def round_rows(self, words: Tensor, positions: Tensor, training: bool
-                   ) -> tuple[Tensor, Tensor]:
+    def round_rows(self, words: Tensor, positions: Tensor | None, training: bool
+                   ) -> tuple[Tensor, Tensor | None]:
         """Rounds the looked-up rows of words, float [B, S, width], and of positions, float
-        [S, width]. `training` is whether this is a training step."""
+        [S, width] or None. `training` is whether this is a training step."""
         how = self.config.quantisation
         if not how:
             return words, positions
-        rounded = []
+        rounded: list[Tensor | None] = []
         for rows, table, bits in ((words, self.word_embeddings, how.embedding_bits),
                                   (positions, self.position_embeddings, how.position_bits)):
+            if rows is None:
+                rounded.append(None)
+                continue
             value = fake_weights(ops.cast(rows, "float32"), ops.convert_to_tensor(table), bits, how)
             if training and how.start_step:
                 value = ops.where(self.ranges.is_active, value, rows)

@@ -30,11 +30,6 @@ class BertEncoder(Bert):
 
     also_reads: tuple[str, ...] = ("task_ids", *PACKED)
 
-    @property
-    def packs(self) -> bool:        # type: ignore[override]
-        # Ranges of rounded numbers would depend on how much padding there is.
-        return not self.config.quantisation
-
     def make_embeddings(self, **kwargs: Any) -> Any:
         return EncoderEmbeddings(self.config, **kwargs)
 

@@ -202,8 +202,8 @@ def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple
         checkpoints.load(job.fine_tuned_checkpoint, fine)
     if job.gradients:
         if not isinstance(encoder.config, EncoderConfig):
-            raise InputError(f"--gradients: a model of the type {encoder.config.model_type} has no "
-                             "masked LM, whose loss this measures; leave the flag out.")
+            raise InputError("--gradients is for the masked LM of BERT's encoder, not for a model "
+                             f"of the type {encoder.config.model_type}; leave the flag out.")
         learner = training.Learner(encoder, [objectives.MaskedLM(encoder.config)])
         account = opened.load(learner)
         if any(name.startswith("masked_lm/") for name in account.missing):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis, compression, flags, training
-from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.config import EncoderConfig, ModernBertConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.finetuning.model import parse_heads
@@ -46,10 +46,13 @@ class Curve:
         if not is_t5 and (kinds := sorted({*KINDS}.intersection(job.orders))):
             raise InputError(f"--orders={kinds[0]} is for T5, which has three kinds of attention; "
                              "leave the flag out.")
-        if not is_t5 and (type(self.config) is not EncoderConfig or self.config.shares_layers):
+        if self.config.shares_layers or not isinstance(
+                self.config, (EncoderConfig, ModernBertConfig, T5Config)):
             raise InputError(f"--model_dir: {job.model_dir} has the type {self.config.model_type}, "
                              "whose parts can't be removed; name a BERT whose layers share no "
                              "weights.")
+        if type(self.config) is not EncoderConfig:
+            self._check_heads()
         removes = job.actually_prune or job.parts == "layers"
         orders = {*BY_IMPORTANCE}.intersection(() if job.prune_heads else job.orders)
         if self.config.quantisation and (removes or orders):
@@ -69,10 +72,13 @@ class Curve:
         self.total = sum(map(len, self._every()))
         self._of_whole: list = []       # the importance of all parts while none is off
 
-    def _check_texts(self):
+    def _check_heads(self):
         if self.job.parts != "heads" or self.job.actually_prune or self.job.prune_heads:
-            raise InputError("in T5, heads can only be switched off (--orders), not removed; leave "
-                             "out --parts, --actually_prune and --prune_heads.")
+            raise InputError(f"in a {self.config.model_type}, heads can only be switched off "
+                             "(--orders), not removed; leave out --parts, --actually_prune and "
+                             "--prune_heads.")
+
+    def _check_texts(self):
         if self.job.importance != "paper":
             raise InputError(f"--importance={self.job.importance} is for models with one sequence "
                              "of tokens, and T5 has two; leave the flag out.")

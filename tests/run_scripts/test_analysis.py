@@ -206,7 +206,7 @@ def test_networks_with_relative_positions(
     found = json.loads((tmp_path / "out/statistics.json").read_text())
     assert np.shape(found["sep"]) == (2, 2) and ("cls" in found) == (network == "xlnet")
     assert np.isfinite(found["entropy"]).all()
-    with pytest.raises(InputError, match=f"type {network} has no masked LM"):
+    with pytest.raises(InputError, match=f"not for a model of the type {network}"):
         attention.main(flags, attention.AttentionFlags(input_file=text, gradients=True))
     words = str(model / "words.txt")
     layers.main(flags, layers.LayersFlags(input_file=words, eval_input_file=words,
@@ -348,7 +348,7 @@ def write_task(folder, name, config, labels):
     task = find_task(name)
     objective = (bert_tf.Regression(config) if task.kind.name == "regression"
                  else bert_tf.Classification(config, 2))
-    learner = bert_tf.Learner(bert_tf.BertEncoder(config), [objective])
+    learner = bert_tf.Learner(networks.build(config), [objective])
     save_model(folder, learner)
     SavedTask(task, 24, True, {}, task.kind.num_texts(task)).write(folder)
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))

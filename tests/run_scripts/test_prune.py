@@ -15,7 +15,7 @@ from benchmarks import model_cost, runtimes
 from bert_tf import checkpoints, networks
 from bert_tf.analysis import switch_off
 from bert_tf.compression import steps_of
-from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config
+from bert_tf.config import BiLstmConfig, EncoderConfig, T5Config, config_from_dict
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import mask, masked_heads
@@ -283,6 +283,23 @@ def test_models_without_such_parts_are_refused_before_anything_is_written(model,
     with pytest.raises(InputError, match="of the type bilstm, whose layers get no bits"):
         measure_sensitivity.main(flags(folder, "")[0], measure_sensitivity.SensitivityFlags(
             init_checkpoint=str(folder), output_dir=str(tmp_path / "bits"), examples=4))
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "mpnet"])
+def test_heads_of_other_networks_are_only_switched_off(kind, model, tmp_path, eagerly):
+    config = config_from_dict({**dict.fromkeys(("hidden_size", "intermediate_size"), 32),
+                               "vocab_size": len(TOKENS), "num_hidden_layers": 2,
+                               "num_attention_heads": 2, "max_position_embeddings": 24,
+                               "initializer_range": 0.5, "model_type": kind})
+    write_task(tmp_path / "model", "sts-b", config, [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])
+    shutil.copy(model / "train.tsv", tmp_path / "model")
+    job = {"prune_percent": ["50"], "orders": ["importance", "oracle"]}
+    prune.main(*flags(tmp_path / "model", tmp_path / "out", **job))
+    curves = json.loads((tmp_path / "out" / "prune.json").read_text())["curves"]
+    assert [[point["off"] for point in curves[order]] for order in job["orders"]] == [[2], [2]]
+    for change in ({"actually_prune": True}, {"parts": "units"}):
+        with pytest.raises(InputError, match=f"in a {kind}, heads can only be switched off"):
+            prune.main(*flags(tmp_path / "model", tmp_path / "out", **{**job, **change}))
 
 
 def test_errors_name_the_flag_of_the_command(model, tmp_path, monkeypatch):

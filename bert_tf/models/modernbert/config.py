@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from bert_tf.config.quantisation import Quantisation, parse_quantisation
 from bert_tf.config.sizes import (
     ACTIVATIONS,
     UNSEEN_KEYS,
@@ -36,10 +37,11 @@ class ModernBertConfig(Sizes):
         classifier_pooling: what the pooler reads: "cls", the first token, or "mean", all tokens.
         classifier_activation, classifier_bias: of the hidden layer in every head.
         decoder_bias: whether each token of the vocabulary has a bias in the language model.
+        quantisation: rounding to a few bits, or None.
     """
 
     distinctive_keys: ClassVar = ("global_rope_theta", "local_attention")
-    added_keys: ClassVar = ("layer_types",)
+    added_keys: ClassVar = ("layer_types", "quantisation")
     unseen_keys: ClassVar = (
         *UNSEEN_KEYS, "global_attn_every_n_layers", "layer_types", "local_attention",
         "classifier_pooling", "classifier_activation")
@@ -76,8 +78,9 @@ class ModernBertConfig(Sizes):
     classifier_bias: bool = switch(False)
     decoder_bias: bool = switch(True)
     model_type: str = one_of("modernbert", ("modernbert",))
+    quantisation: Quantisation | None = None
 
-    has_segments, pooler_type = False, "first_token_transform"
+    has_segments, pooler_type, can_be_rounded = False, "first_token_transform", True
 
     def __post_init__(self):
         super().__post_init__()
@@ -93,6 +96,7 @@ class ModernBertConfig(Sizes):
             if not getattr(self, key):
                 raise InputError(f"{key} must be above 0.")
         self._check_kinds()
+        parse_quantisation(self)
 
     def _check_kinds(self):
         """Makes `layer_types` a tuple, or None where the rule gives the same kinds."""

@@ -16,6 +16,7 @@ from bert_tf.bert.layers import LayerNorm, attend, check_length
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_joined_heads
+from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 from bert_tf.layers.variants import variant
 from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL, ModernBertConfig
@@ -151,17 +152,23 @@ def attend_in_blocks(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, wi
 
 @register
 class RotaryAttention(FromConfig, keras.layers.Layer):
-    """Self-attention of one of `KINDS`, with rotary positions."""
+    """Self-attention of one of `KINDS`, with rotary positions, behind a norm where `has_norm`."""
 
-    config_keys = ("kind",)
+    config_keys = ("kind", "has_norm")
 
-    def __init__(self, config: ModernBertConfig, kind: str, **kwargs: Any):
+    def __init__(self, config: ModernBertConfig, kind: str, has_norm: bool = True, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.kind, self.num_heads = kind, config.num_attention_heads
+        self.kind, self.has_norm, self.num_heads = kind, has_norm, config.num_attention_heads
+        self.layer_norm = make_norm(config, dtype=self.dtype_policy) if has_norm else None
         self.qkv = self.dense(3 * config.hidden_size, "qkv", use_bias=config.attention_bias)
 
     def build(self, input_shape: Any = None) -> None:
         self.qkv.build((None, None, self.config.hidden_size))
+
+    @property
+    def value(self) -> keras.layers.Dense:
+        """The projection whose last columns are the values."""
+        return self.qkv
 
     def call(self, x: Tensor, seen: Seen, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
@@ -169,6 +176,7 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         dict, which is empty of a layer in blocks."""
         config = self.config
         batch, length = ops.shape(x)[:2]
+        x = self.layer_norm(x) if self.layer_norm else x
         query, key, value = (
             ops.reshape(part, (batch, length, self.num_heads, config.head_size))
             for part in ops.split(self.qkv(x), 3, axis=-1))
@@ -215,8 +223,8 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
     def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy, self.number = self.dtype_policy, number
-        self.attention_norm = make_norm(config, dtype=policy) if number else None
-        self.attention = RotaryAttention(config, config.kinds[number], name="self", dtype=policy)
+        self.attention = RotaryAttention(config, config.kinds[number], number > 0, name="self",
+                                         dtype=policy)
         self.attention_output = self.dense(config.hidden_size, use_bias=config.attention_bias,
                                            initializer=config.output_initializer)
         self.norm = make_norm(config, dtype=policy)
@@ -227,8 +235,8 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size
         with keras.name_scope("attention"):
-            if self.attention_norm:
-                self.attention_norm.build()
+            if self.attention.layer_norm:       # whose name is not within "self"
+                self.attention.layer_norm.build()
             self.attention.build()
             with keras.name_scope("output"):
                 self.attention_output.build((None, None, width))
@@ -247,8 +255,7 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
             head_mask, unit_mask: factors of heads and of inner units; see `layers.changes`.
         """
         config, seeds = self.config, split_seed(dropout_seed, 3)
-        normed = self.attention_norm(x) if self.attention_norm else x
-        context, maps = self.attention(normed, bias, seeds[0])
+        context, maps = self.attention(x, bias, seeds[0])
         context = mask_joined_heads(context, config.head_size, head_mask)
         x = x + dropout(self.attention_output(context), config.attention_output_dropout_prob,
                         seeds[1])
@@ -261,31 +268,37 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
 
 
 @register
-class ModernBertEmbeddings(FromConfig, keras.layers.Layer):
+class ModernBertEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
     """The normalised embeddings of words; there are none of positions and segments."""
+
+    position_embeddings = None
 
     def __init__(self, config: ModernBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.norm = make_norm(config, dtype=self.dtype_policy)
+        self.make_ranges()
 
     def build(self, input_shape: Any = None) -> None:
         self.word_embeddings = self.add_weight(
             (self.config.vocab_size, self.config.hidden_size), name="word_embeddings")
         self.norm.build()
+        if self.ranges:
+            self.ranges.build()
 
     def look_up(self, input_ids: Tensor) -> Tensor:
         """The vectors of words, float [B, S, H]."""
         return ops.take(self.word_embeddings, input_ids, axis=0)
 
     def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None,
-             words: Tensor | None = None) -> Tensor:
-        """integer [B, S] -> float [B, S, H]; `words` as in `bert.layers.Embeddings`.
+             words: Tensor | None = None, training: bool = False) -> Tensor:
+        """integer [B, S] -> float [B, S, H]; arguments as in `layers.encoder.EncoderEmbeddings`.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
         """
         check_length(input_ids, self.config)
         x = self.look_up(input_ids) if words is None else words
+        x, _ = self.round_rows(x, None, training)
         return dropout(self.norm(x), self.config.embedding_dropout_prob, dropout_seed)
 
 

@@ -14,6 +14,7 @@ from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
 from bert_tf.layers.masks import pool
+from bert_tf.layers.quantisation import set_weight_bits
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL
 from bert_tf.models.modernbert.layers import (
     HIDDEN,
@@ -51,8 +52,11 @@ class ModernBert(Bert):
 
     def make_layers(self) -> list[Any]:
         self.final_norm = make_norm(self.config, name="final_norm", dtype=self.dtype_policy)
-        return [ModernBertLayer(self.config, i, name=f"layer_{i}", dtype=self.dtype_policy)
-                for i in range(self.config.num_hidden_layers)]
+        layers = [ModernBertLayer(self.config, i, name=f"layer_{i}", dtype=self.dtype_policy)
+                  for i in range(self.config.num_hidden_layers)]
+        for i, layer in enumerate(layers if self.config.quantisation else ()):
+            set_weight_bits(layer, self.config.quantisation.bits_of_layer(i))
+        return layers
 
     def make_pooler(self) -> HiddenLayer:
         return HiddenLayer(self.config, name="pooler", dtype=self.dtype_policy)
