@@ -74,9 +74,9 @@ class Curve:
 
     def _check_heads(self):
         if self.job.parts != "heads" or self.job.actually_prune or self.job.prune_heads:
-            raise InputError(f"in a {self.config.model_type}, heads can only be switched off "
-                             "(--orders), not removed; leave out --parts, --actually_prune and "
-                             "--prune_heads.")
+            raise InputError(f"in a network of the type {self.config.model_type}, heads can only "
+                             "be switched off (--orders), not removed; leave out --parts, "
+                             "--actually_prune and --prune_heads.")
 
     def _check_texts(self):
         if self.job.importance != "paper":

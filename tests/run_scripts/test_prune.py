@@ -298,7 +298,7 @@ def test_heads_of_other_networks_are_only_switched_off(kind, model, tmp_path, ea
     curves = json.loads((tmp_path / "out" / "prune.json").read_text())["curves"]
     assert [[point["off"] for point in curves[order]] for order in job["orders"]] == [[2], [2]]
     for change in ({"actually_prune": True}, {"parts": "units"}):
-        with pytest.raises(InputError, match=f"in a {kind}, heads can only be switched off"):
+        with pytest.raises(InputError, match=f"type {kind}, heads can only be switched off"):
             prune.main(*flags(tmp_path / "model", tmp_path / "out", **{**job, **change}))
 
 
