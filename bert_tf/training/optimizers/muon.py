@@ -15,6 +15,11 @@ from bert_tf.training.optimizers.table import MATRICES
 _FIRST, _THIRD, _FIFTH, _STEPS, _LEAST = 3.4445, -4.7750, 2.0315, 5, 1e-7
 
 
+def _polynomial(square: Tensor) -> Tensor:
+    return (_FIRST * ops.eye(square.shape[0], dtype=square.dtype) + _THIRD * square
+            + _FIFTH * ops.matmul(square, square))
+
+
 def orthogonalised(x: Tensor) -> Tensor:
     """Returns nearly U V^T for a matrix U S V^T, float [rows, columns], by a Newton-Schulz
     iteration of five steps (kellerjordan.github.io/posts/muon).
@@ -25,9 +30,18 @@ def orthogonalised(x: Tensor) -> Tensor:
     is_tall = x.shape[0] > x.shape[1]
     x = ops.transpose(x) if is_tall else x      # so that the squares are small
     x = x / (ops.norm(x) + _LEAST)
-    for _ in range(_STEPS):
+    rows, columns = x.shape
+    if columns < 2 * rows:
+        for _ in range(_STEPS):
+            x = ops.matmul(_polynomial(ops.matmul(x, ops.transpose(x))), x)
+    else:       # the same, but each step multiplies small squares only
         square = ops.matmul(x, ops.transpose(x))
-        x = _FIRST * x + ops.matmul(_THIRD * square + _FIFTH * ops.matmul(square, square), x)
+        factor = product = _polynomial(square)
+        for _ in range(_STEPS - 1):
+            square = ops.matmul(ops.matmul(factor, square), factor)
+            factor = _polynomial(square)
+            product = ops.matmul(factor, product)
+        x = ops.matmul(product, x)
     return ops.transpose(x) if is_tall else x
 
 
