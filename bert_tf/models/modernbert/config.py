@@ -10,6 +10,7 @@ from bert_tf.config.sizes import (
     UNSEEN_KEYS,
     Sizes,
     check_sizes,
+    fitted,
     fraction,
     one_of,
     switch,
@@ -78,7 +79,7 @@ class ModernBertConfig(Sizes):
     classifier_bias: bool = switch(False)
     decoder_bias: bool = switch(True)
     model_type: str = one_of("modernbert", ("modernbert",))
-    quantisation: Quantisation | None = None
+    quantisation: Quantisation | None = fitted(None, parse_quantisation)
 
     has_segments, pooler_type, can_be_rounded = False, "first_token_transform", True
 
@@ -96,7 +97,6 @@ class ModernBertConfig(Sizes):
             if not getattr(self, key):
                 raise InputError(f"{key} must be above 0.")
         self._check_kinds()
-        parse_quantisation(self)
 
     def _check_kinds(self):
         """Makes `layer_types` a tuple, or None where the rule gives the same kinds."""
