@@ -16,7 +16,7 @@ from bert_tf.finetuning.one_task import with_begun
 from bert_tf.finetuning.python_values import typed
 from bert_tf.flags import check, check_used, only, option
 from bert_tf.heads import HEADS
-from bert_tf.models.mtdnn.order import SAMPLINGS, TaskOrder
+from bert_tf.models.mtdnn.order import SAMPLINGS, WHOLE_EPOCHS, TaskOrder
 from bert_tf.opening import Model
 from bert_tf.recipes.distillation import DISTILLATIONS, Distillation, find_distillation
 from bert_tf.tasks.named import TASKS, find_folder, find_task
@@ -41,6 +41,7 @@ _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.na
 # How tasks learn unless their row names another way.
 MTDNN = DISTILLATIONS["mtdnn_kd"]
 _NO_FOLDERS = ("", ".", "..")
+_of_epochs = only("task_sampling", *WHOLE_EPOCHS)
 
 
 @dataclasses.dataclass
@@ -68,13 +69,16 @@ class MixtureFlags:
         "random order. consecutive: the same, with batches of successive rows. proportional: a "
         "task is drawn with its share of the examples as the probability. temperature: the same, "
         "with a power of the share. round_robin: the tasks take turns.", choices=SAMPLINGS)
-    temperature: float = option(
-        2.0, "With --task_sampling=temperature, raise the shares to the power 1 / temperature.")
-    examples_cap: int = option(0, "Count at most this many examples of a task for its share; 0: "
-                                  "all.")
-    mix_opt: int = option(0, "1: in each epoch, the batches of the first task come last.")
-    ratio: float = option(
-        0.0, "Batches of the other tasks in an epoch, for each batch of the first task; 0: all.")
+    temperature: float = only("task_sampling", "temperature")(
+        2.0, "With --task_sampling=temperature, raise the shares to the power 1 / temperature.",
+        above=0)
+    examples_cap: int = only("task_sampling", "proportional", "temperature")(
+        0, "Count at most this many examples of a task for its share; 0: all.", least=0)
+    mix_opt: int = _of_epochs(
+        0, "1: in each epoch, the batches of the first task come last.", least=0, most=1)
+    ratio: float = _of_epochs(
+        0.0, "Batches of the other tasks in an epoch, for each batch of the first task; 0: all.",
+        least=0, below=math.inf)
     answer_opt: int = option(
         1, "1: a stochastic answer network classifies pairs of texts. 0: each head is one layer.")
     answer_num_turn: int | None = option(
@@ -85,6 +89,8 @@ class MixtureFlags:
         "training, else true.")
     best_of: list[str] = option(
         [], "Keep the epoch with the best mean score of these tasks (default: all).")
+
+    __post_init__ = check
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The row of each task, by its name, in the order of the tasks. Raises InputError if a task

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.models.mtdnn.order import TaskOrder
 
 
@@ -49,13 +50,16 @@ def test_tasks_come_at_their_rates():
 
 
 @pytest.mark.parametrize("flags, message", [
-    ({"sampling": "uniform"}, "--task_sampling"), ({"mix_opt": 2}, "--mix_opt"),
-    ({"ratio": 1.0, "sampling": "temperature"}, "--ratio are for"),
-    ({"cap": 9}, "--examples_cap is for"), ({"temperature": 3.0}, "--temperature is for"),
-    ({"temperature": 0}, "give more than 0"),
-    ({"ratio": math.inf}, "--ratio inf .give a finite number of at least 0"),
-    ({"ratio": math.nan}, "--ratio nan"),
-    ({"cap": -5, "sampling": "proportional"}, "--examples_cap is -5; it must be at least 0")])
+    ({"task_sampling": "uniform"}, "--task_sampling is uniform; "),
+    ({"mix_opt": 2}, "--mix_opt is 2; "),
+    ({"ratio": 1.0, "task_sampling": "temperature"}, "there is no --ratio with"),
+    ({"examples_cap": 9}, "there is no --examples_cap with"),
+    ({"temperature": 3.0}, "there is no --temperature with"),
+    ({"temperature": 0, "task_sampling": "temperature"}, "it must be above 0"),
+    ({"ratio": math.inf}, "--ratio is inf; it must be at least 0 and finite"),
+    ({"ratio": math.nan}, "--ratio is nan"),
+    ({"examples_cap": -5, "task_sampling": "proportional"},
+     "--examples_cap is -5; it must be at least 0")])
 def test_settings_that_make_no_order_are_refused(flags, message):
     with pytest.raises(InputError, match=message):
-        TaskOrder((3, 4), 2, 1, 0, **flags)
+        MixtureFlags(**flags)

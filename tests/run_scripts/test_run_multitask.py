@@ -279,7 +279,7 @@ TRIED = {name: getattr(FineTuneSettings, name)
     ({"grid": True, **TRIED}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
     ({"rows": {"mood": {**ROWS["mood"], "answer_opt": 1}}}, "has answer_opt, which is for pairs"),
     ({"rows": {"mood": ROWS["mood"]}}, "--answer_num_turn is for stochastic answer networks"),
-    ({"ratio": 1.0, "task_sampling": "temperature"}, "--ratio are for"),
+    ({"ratio": 1.0, "task_sampling": "temperature"}, "there is no --ratio with"),
     ({"do_train": False}, "there is no model.keras"),
 ])
 def test_what_cannot_work_is_refused(run, tmp_path, changes, part):

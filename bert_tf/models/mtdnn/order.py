@@ -11,10 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.errors import InputError
-
 SAMPLINGS = ("batches", "consecutive", "proportional", "temperature", "round_robin")
-_WHOLE_EPOCHS = ("batches", "consecutive")      # an epoch takes every batch once
+WHOLE_EPOCHS = ("batches", "consecutive")      # an epoch takes every batch once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,26 +49,6 @@ class TaskOrder:
     cap: int = 0
     count: int = 0
 
-    def __post_init__(self):
-        if self.sampling not in SAMPLINGS:
-            raise InputError(f"--task_sampling is {self.sampling}; choose from "
-                             f"{', '.join(SAMPLINGS)}.")
-        if self.mix_opt not in (0, 1) or not 0 <= self.ratio < math.inf or (
-                not self.temperature > 0):
-            raise InputError(f"--mix_opt is {self.mix_opt} (give 0 or 1), --ratio {self.ratio} "
-                             "(give a finite number of at least 0), --temperature "
-                             f"{self.temperature} (give more than 0).")
-        if (self.mix_opt or self.ratio) and self.sampling not in _WHOLE_EPOCHS:
-            raise InputError("--mix_opt and --ratio are for --task_sampling="
-                             f"{' or '.join(_WHOLE_EPOCHS)}; leave them out.")
-        if self.cap < 0:
-            raise InputError(f"--examples_cap is {self.cap}; it must be at least 0.")
-        if self.cap and self.sampling not in ("proportional", "temperature"):
-            raise InputError("--examples_cap is for --task_sampling=proportional or temperature; "
-                             "leave it out.")
-        if self.temperature != TaskOrder.temperature and self.sampling != "temperature":
-            raise InputError("--temperature is for --task_sampling=temperature; leave it out.")
-
     @property
     def counts(self) -> list[int]:
         """The number of batches of each task."""
@@ -101,11 +79,11 @@ class TaskOrder:
 
     def steps(self) -> list[tuple[int, list[int]]]:
         """The task of each step and the examples of its batch, for all epochs."""
-        find = self._epochs if self.sampling in _WHOLE_EPOCHS else self._draws
+        find = self._epochs if self.sampling in WHOLE_EPOCHS else self._draws
         return find(math.ceil(self.epochs))[:self.count or max(self.total_steps, 1)]
 
     def _epochs(self, epochs):
-        """Returns epochs as train.py and batcher.py draw them, with `random` and NumPy."""
+        """Epochs as train.py and batcher.py draw them, with `random` and NumPy."""
         generator, drawn = random.Random(self.seed), np.random.RandomState(self.seed)
         once = self.sampling == "consecutive"
         batches = [_shuffled(_cut(range(size), self.batch_size), generator) if once else
