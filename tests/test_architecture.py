@@ -86,7 +86,7 @@ RELATIVES = {
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/models/electra/settings.py",
             "bert_tf/models/mobilebert/settings.py", "bert_tf/models/distilbert/settings.py",
             "bert_tf/training/learners/teacher_settings.py", "bert_tf/training/stages.py",
-            "bert_tf/tasks/task_flags.py", "bert_tf/models/t5/task_flags.py",
+            "bert_tf/tasks/task_flags.py", "bert_tf/models/t5/task_files.py",
             "bert_tf/finetuning/model.py", "bert_tf/finetuning/mixture.py",
             "bert_tf/models/t5/finetuning.py",
             "bert_tf/finetuning/jobs.py", "bert_tf/recipes/table.py",

@@ -16,7 +16,7 @@ from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags import applicable
 from bert_tf.models.t5.finetuning import TextModelFlags, open_texts
-from bert_tf.models.t5.task_flags import TextFlags
+from bert_tf.models.t5.task_files import TextFlags
 from bert_tf.models.t5.tasks import TEXT_TASKS
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS, find_questions, find_task

@@ -12,7 +12,7 @@ from bert_tf import analysis
 from bert_tf.errors import InputError
 from bert_tf.models.t5 import scores as text_scores
 from bert_tf.models.t5.records import TextPairs
-from bert_tf.models.t5.task_flags import SPLITS, TextFlags
+from bert_tf.models.t5.task_files import SPLITS, TextFlags
 from bert_tf.models.t5.tasks import TextExample, TextTask
 from bert_tf.opening import open_model
 from bert_tf.predictor import Predictor

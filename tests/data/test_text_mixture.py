@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf.data.batches import bucketing
-from bert_tf.models.t5.inputs_and_targets import Runs
 from bert_tf.models.t5.mixture import Draws, TextMixture, mixing_rates
+from bert_tf.models.t5.segments import Runs
 
 
 def test_rates():

@@ -11,8 +11,8 @@ from bert_tf.data.records.features import RecordFormat, known
 from bert_tf.data.records.manifest import load_manifest
 from bert_tf.data.text.corpus import tokenize_documents
 from bert_tf.errors import InputError
-from bert_tf.models.t5 import inputs_and_targets as denoising
 from bert_tf.models.t5 import records as text_pairs
+from bert_tf.models.t5 import segments as denoising
 from bert_tf.models.t5.corruption import OBJECTIVES
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep import create_pretraining_data, verify_records

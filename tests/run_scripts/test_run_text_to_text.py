@@ -20,7 +20,7 @@ from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.models.t5.finetuning import TextModelFlags
-from bert_tf.models.t5.task_flags import TextFlags
+from bert_tf.models.t5.task_files import TextFlags
 from bert_tf.networks import attentions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.models.t5.task_flags import TextFlags
+from bert_tf.models.t5.task_files import TextFlags
 from bert_tf.models.t5.tasks import TEXT_TASKS, text_task
 from bert_tf.tasks import task as tasks
 from bert_tf.tasks.libraries import read_library

@@ -11,9 +11,8 @@ import sacrebleu
 
 from bert_tf.errors import InputError
 from bert_tf.models.t5 import scores as text_scores
-from bert_tf.models.t5.predictions import write_submission
-from bert_tf.models.t5.task_files import TextFile
-from bert_tf.models.t5.task_flags import TextFlags
+from bert_tf.models.t5.scores import write_submission
+from bert_tf.models.t5.task_files import TextFile, TextFlags
 from bert_tf.models.t5.tasks import (
     TEXT_TASKS,
     TextExample,

@@ -49,7 +49,6 @@ class T5Config(Sizes):
             neither queries nor keys (arXiv:2002.10260).
     """
 
-    # The sizes by the names that tests and commands for all networks use.
     common_names: ClassVar = {
         "hidden_size": "d_model", "intermediate_size": "d_ff", "num_hidden_layers": "num_layers",
         "num_attention_heads": "num_heads", "hidden_dropout_prob": "dropout_rate"}
@@ -104,42 +103,27 @@ class T5Config(Sizes):
         raise InputError(f"{source}: T5 has no task heads, since it writes answers as text; "
                          "fine-tune it with bert-finetune.")
 
-    @property
-    def learned_heads(self) -> int:
-        """The number of heads of the encoder's layers that have queries and keys."""
-        return self.num_heads - len(self.fixed_heads)
-
-    @property
-    def has_encoder(self) -> bool:
-        """Returns whether there is an encoder, which the decoder attends to."""
-        return self.architecture == "encoder_decoder"
+    # The heads of the encoder's layers that have queries and keys.
+    learned_heads = property(lambda self: self.num_heads - len(self.fixed_heads))
+    # Whether there is an encoder, which the decoder attends to.
+    has_encoder = property(lambda self: self.architecture == "encoder_decoder")
+    # Whether the feed-forward network multiplies two hidden layers.
+    is_gated = property(lambda self: self.feed_forward_proj == "gated-gelu")
+    decoder_layers = property(lambda self: self.num_decoder_layers or self.num_layers)
+    # The factor of the decoder's output before the word embeddings predict.
+    logit_scale = property(lambda self: self.d_model**-0.5 if self.tie_word_embeddings else 1.0)
 
     @property
     def record_features(self) -> tuple[str, ...]:
-        """Returns the features of records that it reads in addition to every decoder's."""
+        """The features of records that it reads in addition to every decoder's."""
         return {"encoder_decoder": ("encoder_input_tokens",), "language_model": (),
                 "prefix_lm": ("decoder_causal_attention",)}[self.architecture]
 
     @property
-    def is_gated(self) -> bool:
-        """Returns whether the feed-forward network multiplies two hidden layers."""
-        return self.feed_forward_proj == "gated-gelu"
-
-    @property
-    def decoder_layers(self) -> int:
-        """The number of layers of the decoder."""
-        return self.num_decoder_layers or self.num_layers
-
-    @property
     def stacks(self) -> dict[str, int]:     # type: ignore[override]
         """The number of layers of each stack, by its name."""
-        return {**({"encoder": self.num_layers} if self.has_encoder else {}),
-                "decoder": self.decoder_layers}
-
-    @property
-    def logit_scale(self) -> float:
-        """The factor of the decoder's output before the word embeddings predict."""
-        return self.d_model**-0.5 if self.tie_word_embeddings else 1.0
+        encoder = {"encoder": self.num_layers} if self.has_encoder else {}
+        return {**encoder, "decoder": self.decoder_layers}
 
     # The names that code for all networks uses.
     hidden_size = embedding_width = property(lambda self: self.d_model)
@@ -154,7 +138,7 @@ class T5Config(Sizes):
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """Returns the numbers of the weights of each layer of a stack (see `Sizes`)."""
+        """The numbers of the weights of each layer of a stack (see `Sizes`)."""
         return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]
 
     def weights(self) -> dict[str, str]:

@@ -19,12 +19,11 @@ class Denoising:
     """An objective: how documents are cut into sequences, and these into inputs and targets.
 
     Attributes:
-        noise: a key of `models.t5.noise.NOISE_MASKS`; empty: language models, without input.
+        noise: a key of `models.t5.segments.NOISE_MASKS`; empty: language models, without input.
         noise_density: share of noise tokens.
         mean_noise_span_length: mean length of a span, with random spans.
-        random_roll: whether masks are turned by a random offset; not so in T5.
         inputs, targets: the functions that make them from the text and the noise, keys of
-            `models.t5.noise.NOISE_FUNCTIONS`.
+            `models.t5.segments.NOISE_FUNCTIONS`.
         most_tokens: a longer document gives only a random piece of so many tokens; 0: all of it.
         concatenated: how many documents follow each other without a mark; 0: each is cut by itself.
         length: how long the sequences are that a text is cut into: "spans", as long as makes full
@@ -38,7 +37,6 @@ class Denoising:
     noise: str = _SPANS
     noise_density: float = 0.15
     mean_noise_span_length: float = 3.0
-    random_roll: bool = False
     inputs: str = _UNIQUE
     targets: str = _HIDDEN
     most_tokens: int = 65536
@@ -54,8 +52,8 @@ class Denoising:
         return bool(self.noise)
 
     def target_length(self, inputs_length: int) -> int:
-        """The length of the decoder's rows, where it is not chosen, so that none is cut but by an
-        objective whose sentinels are more than its tokens."""
+        """The length of the decoder's rows, where it is not chosen: none is cut but by an objective
+        whose sentinels are more than its tokens."""
         if self.length != "spans":
             return inputs_length + (self.converter == "prefix_lm")
         longest = spans_lengths(inputs_length, self.noise_density, self.mean_noise_span_length)[1]
@@ -63,11 +61,7 @@ class Denoising:
 
     def vary(self, noise_density: float | None = None,
              mean_noise_span_length: float | None = None) -> "Denoising":
-        """This objective with other noise; a value of None leaves the setting as it is.
-
-        Raises:
-            InputError: a value has no effect here, or can't be.
-        """
+        """This objective with other noise. InputError: a value has no effect here, or can't be."""
         values: dict[str, Any] = {name: value for name, value in (
             ("noise_density", noise_density),
             ("mean_noise_span_length", mean_noise_span_length)) if value is not None}

@@ -15,9 +15,8 @@ from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import open_beginning
 from bert_tf.finetuning.run import FineTuneRun, padding_of
 from bert_tf.flags import check, option
-from bert_tf.models.t5.predictions import TextPredictions
-from bert_tf.models.t5.task_files import TextFile, check_labels, longest_target
-from bert_tf.models.t5.task_flags import TextFlags
+from bert_tf.models.t5.scores import TextPredictions
+from bert_tf.models.t5.task_files import TextFile, TextFlags, check_labels, longest_target
 from bert_tf.options import settle
 from bert_tf.recipes import Term
 from bert_tf.tasks.kinds.table import KINDS
@@ -83,11 +82,8 @@ class TextModelFlags:
 
 
 def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: StepSettings) -> FineTuneRun:
-    """Checks the flags of a run of T5, opens devices, and reads the files.
-
-    Raises:
-        InputError: anything is wrong with them, or devices or folders cannot be used.
-    """
+    """Checks the flags of a run of T5, opens devices, and reads the files. Raises InputError if
+    anything is wrong with them, or devices or folders cannot be used."""
     job.check(settings)
     sources = text_flags.open(job.do_train, job.do_eval, job.do_predict)
     member = _plan(job, settings, sources)
@@ -144,12 +140,8 @@ def _plan(job, settings, sources):
 @dataclasses.dataclass
 class TextTuning:
     """Trains and predicts under an output folder, as `FineTuning` does, but without trials: the
-    folder has the checkpoints of one run of a number of steps.
-
-    Attributes:
-        member: the tasks, the model and its options.
-        evaluate: see `FineTuning`.
-    """
+    folder has the checkpoints of one run of a number of steps. `member` has the tasks, the model
+    and its options."""
 
     member: Member
     settings: StepSettings
@@ -158,10 +150,7 @@ class TextTuning:
     _trainer: Any = None
     _predictor: Any = None
 
-    @property
-    def init_checkpoint(self) -> str:
-        """Weights to begin with, of any format; "" for random ones."""
-        return self.member.model.path
+    init_checkpoint = property(lambda self: self.member.model.path)     # "" for random weights
 
     def sole_writer(self) -> contextlib.AbstractContextManager:
         """Holds the lock of the output folder; see `run.sole_writer`."""
@@ -169,10 +158,7 @@ class TextTuning:
 
     def in_order(self, mixture: Any) -> Any:
         """The mixture with the padding of the folder's run, which another device may have begun.
-
-        Raises:
-            InputError: the folder holds another model, or a run with other examples.
-        """
+        Raises InputError if the folder holds another model, or a run with other examples."""
         folder = self.settings.output_dir
         present = SavedTask.read(folder)
         if present and present.task.kind is not _KIND:
@@ -215,7 +201,7 @@ class TextTuning:
         return is_over
 
     def load(self, path: str) -> "training.Trainer":
-        """Returns the Trainer that trained the model, or a new one with its weights."""
+        """The Trainer that trained the model, or a new one with its weights."""
         if not self._trainer:
             self._trainer = self._make_trainer()
             print(self.member.model.load(self._trainer.learner), flush=True)
@@ -223,7 +209,7 @@ class TextTuning:
 
     def predict(self, trainer: "training.Trainer", file: TextFile, measures: bool = False
                 ) -> tuple[dict[str, list[str]], dict]:
-        """Returns the "texts" that the model writes for the examples of a file."""
+        """The "texts" that the model writes for the examples of a file."""
         from bert_tf.predictor import Predictor  # which loads TensorFlow
 
         start, member = time.monotonic(), self.member

@@ -6,8 +6,9 @@ from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError, naming
-from bert_tf.models.t5.weights import ATTENTION, HIDDEN, KINDS, TYPE, parts
+from bert_tf.models.t5.weights import parts
 
+TYPE = "t5"
 _KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
          "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
          "layer_norm_epsilon", "initializer_factor", "feed_forward_proj", "tie_word_embeddings")
@@ -22,15 +23,11 @@ def _hf_table():
         rows += [(f"{stack}/relative_attention_bias/weight", f"{stack}.block.0.layer.0."
                   "SelfAttention.relative_attention_bias.weight", (("", "", "transpose"),)),
                  (f"{stack}/layer_norm/scale", f"{stack}.final_layer_norm.weight", SELF)]
-        for number, part in enumerate(parts(stack)):
+        for number, (part, kind, matrices) in enumerate(parts(stack)):
             ours, layer = f"{stack}/layer_{{i}}/{part}", f"{stack}.block.{{i}}.layer.{number}"
-            rows.append((f"{ours}/layer_norm/scale", f"{layer}.layer_norm.weight", SELF))
-            if part == "feed_forward":
-                rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", DENSE)
-                         for name in (*HIDDEN, "wo")]
-            else:
-                rows += [(f"{ours}/{name}", f"{layer}.{KINDS[part]}.{name[0]}", DENSE)
-                         for name in ATTENTION]
+            rows += [(f"{ours}/layer_norm/scale", f"{layer}.layer_norm.weight", SELF),
+                     *((f"{ours}/{own}", f"{layer}.{kind}.{name}", DENSE)
+                       for own, name in matrices.items())]
     return Format(tuple(rows), (
         safetensors_files.COPIES,
         (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",

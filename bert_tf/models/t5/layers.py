@@ -1,8 +1,9 @@
-"""The layers of T5 (arXiv:1910.10683; tensorflow/mesh, `transformer/transformer_layers.py`).
+"""The layers of T5, its stacks and its table of words (arXiv:1910.10683; tensorflow/mesh,
+`transformer/transformer_layers.py` and `transformer.py`).
 
-Shapes: B batch, Q queries, S keys, H width, N heads, D width of a head, F width of the feed-forward
-layer, O buckets of relative positions. Nothing has a bias, and dropout has one mask for all
-positions of a sequence.
+Shapes: B batch, Q queries, S keys, T tokens of a stack, H width, N heads, D width of a head, F
+width of the feed-forward layer, O buckets of relative positions. Nothing has a bias, and dropout
+has one mask for all positions of a sequence.
 """
 
 import math
@@ -23,20 +24,15 @@ from bert_tf.layers.seeds import dropout, split_seed
 HIDDEN = -1e9           # added to the score of a key that a query does not see
 
 
-def normal(deviation: float) -> keras.initializers.Initializer:
-    """Returns an untruncated normal initializer."""
-    return keras.initializers.RandomNormal(stddev=deviation)
-
-
 def truncated(factor: float) -> keras.initializers.Initializer:
-    """A truncated normal initializer with the standard deviation `factor` / sqrt(inputs)."""
+    """A normal initializer with the standard deviation `factor` / sqrt(inputs)."""
     return keras.initializers.VarianceScaling(scale=factor**2, mode="fan_in",
                                               distribution="truncated_normal")
 
 
 def buckets(num_buckets: int, max_distance: int, both_sides: bool) -> np.ndarray:
-    """Returns the buckets of relative positions from -max_distance to max_distance, int32 [2 *
-    max_distance + 1]; farther positions share the end's bucket.
+    """The buckets of relative positions from -max_distance to max_distance, int32 [2 * max_distance
+    + 1]; farther positions share the end's bucket.
 
     Half of a side's buckets are single distances, the others grow logarithmically (`attention.py`,
     `_relative_position_bucket`). Where only the past is seen, later keys are in bucket 0.
@@ -113,15 +109,14 @@ class T5Attention(FromConfig, keras.layers.Layer):
     def __init__(self, config: T5Config, num_fixed: int = 0, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.num_heads, self.num_fixed = config.num_heads, num_fixed
-        factor, width = config.initializer_factor, config.d_model
-        heads = config.attention_width
+        factor, width, heads = config.initializer_factor, config.d_model, config.attention_width
         learned = heads - num_fixed * config.d_kv
         self.layer_norm = RMSNorm(config, dtype=self.dtype_policy)
         self.query, self.key, self.value, self.output_ = (
-            self.dense(units, name, initializer=normal(factor * inputs**-0.5), use_bias=False)
-            for name, units, inputs in (
-                ("query", learned, width * config.d_kv), ("key", learned, width),
-                ("value", heads, width), ("output", width, heads)))
+            self.dense(units, name, use_bias=False, initializer=keras.initializers.RandomNormal(
+                stddev=factor * inputs**-0.5)) for name, units, inputs in (
+                    ("query", learned, width * config.d_kv), ("key", learned, width),
+                    ("value", heads, width), ("output", width, heads)))
 
     def build(self, input_shape: Any = None) -> None:
         self.layer_norm.build()
@@ -129,30 +124,27 @@ class T5Attention(FromConfig, keras.layers.Layer):
             layer.build((None, None, self.config.d_model))
         self.output_.build((None, None, self.config.attention_width))
 
-    def _project(self, x, layer):
-        """[B, S, H] -> [B, N, S, D] by a dense layer of N * D units."""
-        return split_heads(layer(x), self.config.d_kv)
-
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns keys, of learned heads, and values [B, N, S, D] of normed vectors, or of an
-        encoder's output, [B, S, H]."""
-        return self._project(memory, self.key), self._project(memory, self.value)
+        """Keys, of learned heads, and values [B, N, S, D] of normed or encoded vectors [B, S,
+        H]."""
+        size = self.config.d_kv
+        return split_heads(self.key(memory), size), split_heads(self.value(memory), size)
 
     def attend(self, normed: Tensor, keys: Tensor, values: Tensor, bias: Any,
                dropout_seed: Tensor | None = None, head_mask: Tensor | None = None
                ) -> tuple[Tensor, Tensor]:
-        """Returns float [B, Q, H], and the attention probabilities [B, N, Q, S], before dropout.
+        """Float [B, Q, H], and the attention probabilities [B, N, Q, S], before dropout.
 
         Args:
             normed: float [B, Q, H].
             keys, values: float [B, N, S, D].
             bias: float32, broadcast to [B, N, Q, S], added to the scores. With fixed heads, a pair:
                 the learned heads' bias, and others' maps, float [B, F, S, S], without dropout.
-            head_mask: float [N], a factor for each head's output; or float that broadcasts to
-                [B, N, Q, D].
+            head_mask: float [N], a factor for each head's output; or float that broadcasts to [B,
+                N, Q, D].
         """
         bias, maps = bias if self.num_fixed else (bias, None)
-        query = self._project(normed, self.query)                                   # [B, N, Q, D]
+        query = split_heads(self.query(normed), self.config.d_kv)                   # [B, N, Q, D]
         scores = ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2)))
         probs = ops.cast(ops.softmax(ops.cast(scores, "float32") + bias), values.dtype)
         dropped = dropout(probs, self.config.dropout_rate, dropout_seed, shared=2)
@@ -165,13 +157,9 @@ class T5Attention(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              dropout_seed: Tensor | None = None, head_mask: Tensor | None = None
              ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """Float [B, Q, H], attention probabilities [B, N, Q, S], keys and values [B, N, S, D].
-
-        Args:
-            x: float [B, Q, H].
-            bias, head_mask: see `attend`.
-            memory: the attended vectors, float [B, S, H]; None: x itself.
-        """
+        """Float [B, Q, H], attention probabilities [B, N, Q, S], keys and values [B, N, S, D]. x,
+        float [B, Q, H], attends to `memory`, float [B, S, H]; None: to itself. For the other
+        arguments see `attend`."""
         seeds = split_seed(dropout_seed, 2)
         normed = self.layer_norm(x)
         keys, values = self.keys_and_values(normed if memory is None else memory)
@@ -182,10 +170,8 @@ class T5Attention(FromConfig, keras.layers.Layer):
 
 @register
 class T5FeedForward(FromConfig, keras.layers.Layer):
-    """x plus two dense layers of its norm; the hidden one may be the product of two.
-
-    In float16 the second layer computes in float32: sums of released models overflow float16.
-    """
+    """x plus two dense layers of its norm; the hidden one may be the product of two. In float16 the
+    second layer computes in float32: sums of released models overflow float16."""
 
     def __init__(self, config: T5Config, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -218,13 +204,14 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
 
 @register
 class T5Layer(FromConfig, keras.layers.Layer):
-    """Self-attention, `num_fixed` of whose heads have given maps, attention to an encoder if
-    `reads_encoder`, and a feed-forward network."""
+    """Self-attention, attention to an encoder if `reads_encoder`, and a feed-forward network."""
+
+    config_keys = ("reads_encoder", "num_fixed")
 
     def __init__(self, config: T5Config, reads_encoder: bool = False, num_fixed: int = 0,
                  **kwargs: Any):
         super().__init__(config, **kwargs)
-        policy, self.reads_encoder = self.dtype_policy, reads_encoder
+        policy, self.reads_encoder, self.num_fixed = self.dtype_policy, reads_encoder, num_fixed
         self.attention = T5Attention(config, num_fixed, name="attention", dtype=policy)
         self.cross_attention = T5Attention(
             config, name="cross_attention", dtype=policy) if reads_encoder else None
@@ -238,20 +225,14 @@ class T5Layer(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None,
              head_masks: Sequence = (None, None)) -> dict[str, Any]:
-        """Runs all positions.
-
-        Args:
-            x: float [B, Q, H].
-            bias: see `T5Attention.attend`.
-            memory: the encoder's output, float [B, S, H].
-            memory_bias: float32, broadcast to [B, N, Q, S].
-            head_masks: of self-attention and of attention to the encoder, see
-                `T5Attention.attend`.
+        """Runs all positions of x, float [B, Q, H], with an encoder's output `memory`, float [B, S,
+        H], whose `memory_bias`, float32, broadcasts to [B, N, Q, S]. `head_masks` are of
+        self-attention and of attention to the encoder, see `T5Attention.attend`, as for `bias`.
 
         Returns:
             the vectors after each part, float [B, Q, H], by the part's name; `probs` and
-            `cross_probs`, the attention probabilities [B, N, Q, Q] and [B, N, Q, S]; and `cache`,
-            the keys and values of self-attention, [B, N, Q, D].
+                `cross_probs`, the attention probabilities [B, N, Q, Q] and [B, N, Q, S]; and
+                `cache`, the keys and values of self-attention, [B, N, Q, D].
         """
         outputs: dict[str, Any] = {}
         seeds = split_seed(dropout_seed, 3)
@@ -288,6 +269,98 @@ class T5Layer(FromConfig, keras.layers.Layer):
             x = x + ops.cast(y, x.dtype)
         return self.feed_forward(x), cache
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "reads_encoder": self.reads_encoder,
-                "num_fixed": self.attention.num_fixed}
+
+def hide(visible: Tensor) -> Tensor:
+    """An addend of scores, float32: 0 where `visible`, bool [...], is True, else -1e9."""
+    return ops.where(visible, 0.0, HIDDEN)
+
+
+def same_segment(queries: Tensor, keys: Tensor) -> Tensor:
+    """bool [B, 1, Q, S], from the segment numbers of queries [B, Q] and keys [B, S]."""
+    return ops.equal(queries[:, None, :, None], keys[:, None, None, :])
+
+
+@register
+class T5Embeddings(FromConfig, keras.layers.Layer):
+    """The table of words, without positions and without a norm."""
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings = self.add_weight(
+            (config.vocab_size, config.d_model), keras.initializers.RandomNormal(
+                stddev=config.initializer_factor), name="word_embeddings")
+
+    def call(self, ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """integer [B, S] -> float [B, S, H]."""
+        x = ops.take(ops.cast(self.word_embeddings, self.compute_dtype), ids, axis=0)
+        # Residuals of released models are too large for float16, so they are summed in float32.
+        x = ops.cast(x, "float32") if self.compute_dtype == "float16" else x
+        return dropout(x, self.config.dropout_rate, dropout_seed, shared=1)
+
+
+@register
+class T5Stack(FromConfig, keras.layers.Layer):
+    """The layers of an encoder or of a decoder, their relative bias, and a norm."""
+
+    config_keys = ("is_encoder",)
+
+    def __init__(self, config: T5Config, is_encoder: bool, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy, self.is_encoder = self.dtype_policy, is_encoder
+        self.relative_bias = RelativeBias(
+            config, is_encoder or config.architecture == "prefix_lm",
+            name="relative_attention_bias", dtype=policy)
+        self.layers_: list[Any] = [
+            T5Layer(config, config.has_encoder and not is_encoder,
+                    len(config.fixed_heads) if is_encoder else 0, name=f"layer_{i}", dtype=policy)
+            for i in range(config.num_layers if is_encoder else config.decoder_layers)]
+        self.layer_norm = RMSNorm(config, dtype=policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        for part in (self.relative_bias, *self.layers_, self.layer_norm):
+            part.build()
+
+    def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
+             memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None,
+             head_masks: Sequence | None = None, maps: Tensor | None = None) -> dict[str, Any]:
+        """Runs all positions of embeddings, float [B, T, H].
+
+        Args:
+            bias: of the mask, float32, broadcast to [B, N, T, T].
+            memory, memory_bias, head_masks: see `T5Layer`; masks for each layer.
+            maps: of the encoder's fixed heads, float [B, F, T, T].
+
+        Returns:
+            `output`, float [B, T, H], normed; and `layers`, a list of `T5Layer`'s dicts.
+        """
+        seeds, places = split_seed(dropout_seed, 1 + len(self.layers_)), ops.arange(ops.shape(x)[1])
+        relative: Any = self.relative_bias(places, places)
+        bias = relative + bias if maps is None else (relative[:, maps.shape[1]:] + bias, maps)
+        layers: list[dict] = []
+        masks = head_masks or [(None, None)] * len(self.layers_)
+        for layer, seed, of_layer in zip(self.layers_, seeds[1:], masks):
+            layers.append(layer(x, bias, memory, memory_bias, seed, of_layer))
+            x = layers[-1]["feed_forward"]
+        x = dropout(self.layer_norm(x), self.config.dropout_rate, seeds[0], shared=1)
+        return {"output": x, "layers": layers}
+
+    def step(self, x: Tensor, places: Tensor, cache: list[Tensor], memory: list[Tensor],
+             memory_bias: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """Computes one token of each row, float [B, 1, H], normed, and the next cache.
+
+        Args:
+            x: its embedding, float [B, 1, H].
+            places: its place in the sequence, integer [B].
+            cache: each layer's keys and values, one after the other, float [B, N, T, D].
+            memory, memory_bias: see `T5Layer.step`, for each layer.
+        """
+        keys = ops.arange(ops.shape(cache[0])[2], dtype="int32")                    # [T]
+        bias = ops.transpose(self.relative_bias(places, keys), (2, 1, 0, 3))        # [B, N, 1, T]
+        bias = bias + hide(keys[None] <= places[:, None])[:, None, None, :]
+        is_here = (keys[None] == places[:, None])[:, None, :, None]                 # [B, 1, T, 1]
+        after: list[Tensor] = []
+        for i, layer in enumerate(self.layers_):
+            x, rows = layer.step(x, bias, is_here, cache[2 * i:2 * i + 2],
+                                 memory[2 * i:2 * i + 2], memory_bias)
+            after += rows
+        return self.layer_norm(x), after

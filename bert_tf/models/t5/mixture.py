@@ -13,16 +13,16 @@ import tensorflow as tf
 from bert_tf.data.batches import bucketing
 from bert_tf.data.records.features import generated
 from bert_tf.data.text import stateless_random
-from bert_tf.models.t5.inputs_and_targets import Runs
 from bert_tf.models.t5.records import TextPairs, feature_names
+from bert_tf.models.t5.segments import Runs
 
 _BLOCK = 1 << 12        # places whose tasks are drawn at a time
 
 
 def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: float = 1.0
                  ) -> np.ndarray:
-    """Returns the share of each task in a mixture, float64 [tasks]: its examples, where at most
-    `maximum` count, to the power of 1 / temperature. Infinite temperature makes all tasks equal."""
+    """The share of each task in a mixture, float64 [tasks]: its examples, where at most `maximum`
+    count, to the power of 1 / temperature. Infinite temperature makes all tasks equal."""
     counts = np.array(sizes, np.float64)
     if maximum is not None:
         counts = np.minimum(counts, maximum)
@@ -34,15 +34,11 @@ def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: 
 
 
 class Draws:
-    """Draws the task and the example at each place of an endless stream.
+    """Draws the task and the example at each place of an endless stream. `sizes` are the numbers of
+    examples of tasks, `rates` see `mixing_rates`; `seed` is below 2**31.
 
     A throw decides the task of each place. The examples of a task come in a random order, and in
     another order after all have come.
-
-    Args:
-        sizes: the number of examples of each task.
-        rates: see `mixing_rates`.
-        seed: below 2**31.
     """
 
     def __init__(self, sizes: Sequence[int], rates: np.ndarray, seed: int) -> None:
@@ -128,7 +124,10 @@ class TextMixture:
         def generate():
             for rows, sizes in self._rows(seed, taken, global_batch):
                 if length in (None, sizes):
-                    features = self._features(rows, *sizes)
+                    sides = list(self.tasks.values())
+                    pairs = TextPairs(*(Runs.join(sides[task][side][row] for task, row in rows)
+                                        for side in (0, 1)), *sizes)
+                    features = pairs.features(pairs.order)
                     for part in range(worker * local, (worker + 1) * local):
                         yield {name: np.split(values, replicas)[part]
                                for name, values in features.items()}
@@ -169,9 +168,3 @@ class TextMixture:
             order = np.random.Generator(np.random.PCG64([seed, pool])).permutation(batches)
             for place in order[rest // global_batch if pool == first else 0:]:
                 yield rows[place * global_batch:(place + 1) * global_batch]
-
-    def _features(self, rows, max_seq_length, max_target_length):
-        sides = list(self.tasks.values())
-        chosen = [[sides[task][side][row] for task, row in rows] for side in (0, 1)]
-        pairs = TextPairs(*map(Runs.join, chosen), max_seq_length, max_target_length)
-        return pairs.features(pairs.order)

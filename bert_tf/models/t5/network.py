@@ -17,24 +17,19 @@ from bert_tf.layers.base import Network, Tensor, register, vocabulary_logits
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.models.fixed_patterns.layers import fixed_patterns
 from bert_tf.models.t5 import generation
-from bert_tf.models.t5.layers import truncated
-from bert_tf.models.t5.stack import T5Embeddings, T5Stack, hide, same_segment
+from bert_tf.models.t5.layers import T5Embeddings, T5Stack, hide, same_segment, truncated
 
 
 def _outputs(stack):
-    """Returns the outputs of a stack's L layers; the last one is normed, as in transformers."""
+    """The outputs of a stack's L layers; the last one is normed, as in transformers."""
     return [*(layer["feed_forward"] for layer in stack["layers"][:-1]), stack["output"]]
 
 
 @register
 class T5(Network):
-    """An encoder and a decoder, or a decoder alone, with one table of words.
-
-    Attributes:
-        reads: names of the features, as in the original's seqio.
-        also_reads: names of the features of packed rows, and of a prefix LM's rows.
-        text_reads: names of the features of a text that is only encoded.
-    """
+    """An encoder and a decoder, or a decoder alone, with one table of words. Names of features are
+    the original's in seqio; `also_reads` are of packed rows, and of a prefix LM's; `text_reads` of
+    a text that is only encoded."""
 
     reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
     also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
@@ -86,17 +81,13 @@ class T5(Network):
 
     def encode(self, tokens: Tensor, segments: Tensor | None = None,
                dropout_seed: Tensor | None = None, head_masks: Any = None) -> dict[str, Any]:
-        """Runs the encoder.
-
-        Args:
-            tokens: integer [B, S], padded with 0.
-            segments: for packed rows, integer [B, S], the number of each token's example from 1 on,
-                0 for padding; None: one example a row.
-            head_masks: see `T5Stack`.
+        """Runs the encoder on tokens, integer [B, S], padded with 0. `segments` of packed rows,
+        integer [B, S], are the number of each token's example from 1 on, 0 for padding; None: one
+        example a row.
 
         Returns:
             `output`, float [B, S, H], 0 for padding; `segments`, integer [B, S]; `embeddings`;
-            `layers`, see `T5Stack`.
+                `layers`, see `T5Stack`.
         """
         seeds = split_seed(dropout_seed, 2)
         if segments is None:
@@ -151,17 +142,10 @@ class T5(Network):
 
     def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None,
                     return_attention: bool = False) -> dict[str, Any]:
-        """Returns the vectors of a text, in the form of other networks.
-
-        Args:
-            ids, mask: integer [B, S]; the mask is 1 for tokens and 0 for padding.
-            return_attention: whether to return `attention_probs` too.
-
-        Returns:
-            `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean over the
-            tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L; and on
-            request `attention_probs`, the encoder's, a list of L [B, N, S, S].
-        """
+        """The vectors of a text, ids and mask integer [B, S], in the form of other networks:
+        `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean over the tokens
+        (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L; and on request
+        `attention_probs`, the encoder's, a list of L [B, N, S, S]."""
         encoded = self.encode(ids, mask, dropout_seed)
         x = encoded["output"]
         count = ops.maximum(ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True), 1)
@@ -172,7 +156,7 @@ class T5(Network):
         return outputs
 
     def _go_on(self, inputs, dropout_seed, head_masks):
-        """Computes `call` for the targets of a language model that reads the inputs first."""
+        """`call` for the targets of a language model that reads the inputs first."""
         tokens, targets = inputs["encoder_input_tokens"], inputs["decoder_input_tokens"]
         joined, seen, places = generation.join(tokens, targets)
         decoded = self.decode(joined, seen=seen, dropout_seed=dropout_seed, head_masks=head_masks)

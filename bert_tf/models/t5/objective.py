@@ -40,14 +40,10 @@ class SequenceLM(TokenLosses):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """Returns float32 [B, T, 2]: each target's loss, and whether its logit is the largest.
-
-        Args:
-            outputs: with `sequence_output`, float [B, T, H], and optionally `output_table`, float
-                [V, H], which replaces `embedding_table`.
-            batch: with `decoder_target_tokens`, integer [B, T].
-            dropout_seed: None in evaluation, which drops the denominator's term.
-        """
+        """Float32 [B, T, 2]: each target's loss, and whether its logit is the largest, from
+        `sequence_output`, float [B, T, H], and the targets. `output_table`, float [V, H], if there
+        is one, replaces the embeddings. No dropout seed means evaluation, which drops the
+        denominator's term."""
         x = outputs["sequence_output"]
         labels = ops.maximum(batch["decoder_target_tokens"], 0)
         table = ops.cast(outputs.get("output_table", embedding_table), x.dtype)
@@ -64,7 +60,7 @@ class SequenceLM(TokenLosses):
         return labels, weights * example_weights(batch, labels[:, 0])[:, None], self.count(batch)
 
     def count(self, batch: Batch) -> Tensor:
-        """Returns the number of all positions."""
+        """The number of all positions."""
         labels = batch["decoder_target_tokens"]
         return ops.sum(ops.ones_like(labels, dtype="float32")
                        * example_weights(batch, labels[:, 0])[:, None])

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.data.text.corpus import Documents
 from bert_tf.models.t5.corruption import Denoising
-from bert_tf.models.t5.inputs_and_targets import MapSeeds, Runs, make_pairs
+from bert_tf.models.t5.segments import MapSeeds, Runs, make_pairs
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -38,10 +38,6 @@ class _Side:
     values: dict[str, np.ndarray]
     ends: np.ndarray
 
-    def rows(self, name, edges, rows, size):
-        """Returns some rows, each the pairs from one edge to the next: int32 [B, size]."""
-        return Runs(self.values[name], self.ends[edges]).padded(rows, size)
-
 
 def _trim(runs, size):
     lengths = np.minimum(runs.lengths, size)
@@ -58,9 +54,8 @@ def _places(ends):
 
 
 def _edges(lengths, most):
-    """Returns which pairs begin rows, and the number of pairs: consecutive pairs share a row while
-    their `lengths`, int [M, sides], fit into `most`, int [sides]. Each group of as many pairs as
-    the longest row has tokens begins a row."""
+    """Which pairs begin rows, and the number of pairs: pairs share a row while their `lengths`, int
+    [M, sides], fit into `most`. Each group of as many pairs as a row has tokens begins a row."""
     group, edges, used = int(max(most)), [], np.zeros(len(most), int)
     for number, row in enumerate(lengths):
         if number % group == 0 or (used + row > most).any():
@@ -120,7 +115,8 @@ class TextPairs:
         features = {}
         for name in self.names:
             side, _, kind = name.partition("_")
-            features[name] = self._sides[side].rows(kind, self._edges, rows, self._sizes[side])
+            values, ends = self._sides[side].values[kind], self._sides[side].ends[self._edges]
+            features[name] = Runs(values, ends).padded(rows, self._sizes[side])
         if not self._is_packed:     # then the last target is an input too, where there is room
             features["decoder_input_tokens"] = np.pad(
                 features["decoder_target_tokens"][:, :-1], ((0, 0), (1, 0)))
@@ -158,12 +154,7 @@ def _decoder(prefix, targets, size):
 
 def create_pairs(documents: Documents, vocabulary: Vocabulary, seed: int, objective: Denoising,
                  max_seq_length: int, max_target_length: int, copies: int = 1) -> TextPairs:
-    """Returns the rows of a piece of text.
-
-    Args:
-        seed: of `seqio.map_seed_manager`.
-        copies: how often the text is used, with other noise each time.
-    """
+    """The rows of a piece of text, used `copies` times with other noise. `seed`: see `MapSeeds`."""
     starts = documents.sentence_starts
     texts = [documents.tokens[starts[first]:starts[end]] for first, end in documents.ranges]
     seeds = MapSeeds(seed)

@@ -1,15 +1,21 @@
-"""Scores of a model's texts, in percent (google-research's text-to-text-transfer-transformer,
-t5/data/postprocessors.py, t5/evaluation/metrics.py and qa_utils.py).
-"""
+"""Scores of the texts that a model writes, in percent, and files of them, also for GLUE's servers.
+(google-research's text-to-text-transfer-transformer, t5/data/postprocessors.py,
+t5/evaluation/metrics.py and qa_utils.py.)"""
 
 import collections
+import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bert_tf import metrics
+from bert_tf.files import write_aside
+from bert_tf.models.t5.task_files import TextFile
 from bert_tf.models.t5.tasks import TextExample, TextTask
 from bert_tf.tasks import squad_scorer
+from bert_tf.tasks.kinds import candidates, labelled
+from bert_tf.tasks.kinds.labelled import SplitPredictions
+from bert_tf.tasks.super_glue import read_clozes
 
 _NO_LABEL, _NO_NUMBER = -1, -1.0
 _DETERMINERS = frozenset(
@@ -39,7 +45,7 @@ def _f1(labels, predictions):
 
 
 def _answers(overlap, normalize):
-    """Returns the score of answers: the mean over questions of the best over their answers."""
+    """The score of answers: the mean over questions of the best over their answers."""
     def score(answers, predictions):
         return np.mean([
             max(overlap(normalize(answer), normalize(prediction)) for answer in texts)
@@ -61,26 +67,8 @@ def is_named(prediction: str, referent: str) -> bool | None:
     return words[0] <= words[1] or words[1] <= words[0]
 
 
-def _referent_accuracy(targets, predictions):
-    """The share of texts that name the referent exactly where the label says that it is right."""
-    return np.mean([is_named(text, referent) == (label == "True")
-                    for (label, referent), text in zip(targets, predictions, strict=True)])
-
-
-def _grouped(examples, labels):
-    """Returns the labels of each group of examples, such as the answers to a question."""
-    groups = collections.defaultdict(list)
-    for example, label in zip(examples, labels, strict=True):
-        groups[example.group].append(label)
-    return list(groups.values())
-
-
-def _equal(targets, predictions):
-    return np.mean([one == other for one, other in zip(targets, predictions, strict=True)])
-
-
 def _entity_f1(targets, predictions):
-    """Entity F1 of texts of tags: missing tags are O, tags beyond the last word are dropped."""
+    """Of texts of tags: missing tags are O, tags beyond the last word are dropped."""
     labels = [text.split() for text in targets]
     tags = [[*text.split(), *["O"] * len(row)][:len(row)] for text, row in zip(predictions, labels)]
     return metrics.METRICS["entity_f1"](labels, tags)
@@ -92,10 +80,15 @@ METRICS: dict[str, Score] = {
         "accuracy", "matthews", "pearson", "spearman", "bleu")},
     "exact_match": metrics.METRICS["accuracy"],     # of texts
     "f1": _f1,
-    "group_em": _equal,         # of groups: MultiRC's exact match over questions
+    # Of groups: MultiRC's exact match over questions.
+    "group_em": lambda targets, predictions: np.mean([
+        one == other for one, other in zip(targets, predictions, strict=True)]),
     "mean_f1_of_3": metrics.mean_f1(3),
     "entity_f1": _entity_f1,
-    "referent_accuracy": _referent_accuracy,
+    # Whether a text names the referent exactly where the label says that it is right.
+    "referent_accuracy": lambda targets, predictions: np.mean([
+        is_named(text, referent) == (label == "True")
+        for (label, referent), text in zip(targets, predictions, strict=True)]),
     "em": _answers(squad_scorer.exact, squad_scorer.normalize),
     "answer_f1": _answers(squad_scorer.f1, squad_scorer.normalize),
     "trivia_em": _answers(squad_scorer.exact, squad_scorer.normalize_trivia),
@@ -117,6 +110,73 @@ def score(task: TextTask, examples: Sequence[TextExample], predictions: Sequence
     if not any(targets):
         targets = read_texts(task, [example.target for example in examples])
     predicted = read_texts(task, predictions)
-    sides = {"group_em": [_grouped(examples, side) for side in (targets, predicted)]}
+    groups = collections.defaultdict(lambda: ([], []))      # such as the answers to a question
+    for example, *pair in zip(examples, targets, predicted, strict=True):
+        for side, label in zip(groups[example.group], pair):
+            side.append(label)
+    sides = {"group_em": list(zip(*groups.values()))}
     return {name: 100.0 * float(METRICS[name](*sides.get(name, (targets, predicted))))
             for name in task.metrics}
+
+
+class TextPredictions(SplitPredictions):
+    """Scores and writes the texts for a file."""
+
+    def __init__(self, file: TextFile):
+        self._file, self.prefix, self.examples, self._join = file, file.name, file.examples, None
+
+    def decode(self, answers, records):
+        return answers["texts"]
+
+    def score(self, predicted):
+        return score(self._file.task, self.examples, predicted)
+
+    def against_ties(self, answers, predicted):
+        return predicted
+
+    def is_degenerate(self, answers, predicted):
+        return False
+
+    def write(self, folder, answers, predicted, is_test):
+        """Writes `FILE_SPLIT_predictions.tsv`, a text per line, and the server's; returns paths."""
+        split = "test" if is_test else "dev"
+        path = os.path.join(folder, f"{self._file.name}_{split}_predictions.tsv")
+        with write_aside(path, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(" ".join(text.split("\t")) + "\n" for text in predicted)
+        submission = write_submission(folder, self._file, predicted) if is_test else None
+        if not submission:
+            return [path]
+        self.archive_of = "superglue" if self._file.task.submitted else "glue"
+        return [path, submission]
+
+
+def write_submission(folder: str, file: TextFile, texts: Sequence[str]) -> str | None:
+    """Writes the texts for a test file as its server reads them, and returns the path; None if the
+    server takes no file of this split, or of this length. A text that is not a label counts as the
+    first label. ReCoRD's are taken as they are."""
+    official, split = file.official, file.official_split
+    if official is None or not official.split(split).takes(official.name, file.path, len(texts)):
+        return None
+    path = os.path.join(folder, str(official.split(split).submission))
+    if isinstance(official.kind, candidates.Cloze):
+        numbers = (cloze.number for _, cloze in read_clozes(file.path))
+        candidates.write_clozes(path, zip(numbers, texts, strict=True))
+    elif isinstance(official.kind, candidates.AnswerSet):
+        official.kind.write_submission(path, file.path, _labels(file, texts))
+    else:
+        labelled.write_submission(folder, official, split, _labels(file, texts))
+    return path
+
+
+def _labels(file, texts):
+    """The numbers, or the ids of the official task's labels, that texts mean."""
+    task, labels = file.task, file.official.labels
+    if task.is_number:
+        return np.array(read_texts(task, texts))
+    if not task.words:      # WSC's text is a name
+        return np.array([int(bool(is_named(text, example.target)))
+                         for text, example in zip(texts, file.examples, strict=True)])
+    ids = np.maximum(read_texts(task, texts), 0)
+    if set(task.words) == set(labels):
+        ids = np.array([labels.index(word) for word in task.words])[ids]
+    return ids

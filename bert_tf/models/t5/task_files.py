@@ -1,15 +1,19 @@
-"""The files of tasks as text, and their examples."""
+"""The files of tasks as text, their examples, and the flags that name them."""
 
 import collections
 import dataclasses
 import functools
+import os
 import unicodedata
 
-from bert_tf.errors import InputError, counted
-from bert_tf.models.t5.tasks import TextExample, TextTask, read_split
+from bert_tf.errors import InputError, choose_from, counted
+from bert_tf.files import is_file
+from bert_tf.flags import check, check_used, option
+from bert_tf.models.t5.tasks import TEXT_TASKS, TextExample, TextTask, read_split
 from bert_tf.tasks.kinds.text_to_text import encode
-from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.libraries import is_library_name
+from bert_tf.tasks.named import OF_SUITES, TASKS, configuration, placed
+from bert_tf.tasks.task import Task, named_folder
 from bert_tf.tokenization.coverage import Coverage
 
 _MOST_TARGETS = 512     # tokens
@@ -18,12 +22,7 @@ _FEW_TARGETS = 32       # so few different targets of a file are labels
 
 @dataclasses.dataclass(frozen=True)
 class TextFile:
-    """A file of a task as text.
-
-    Attributes:
-        name: in reports.
-        official_split: the split of `official` that the file has.
-    """
+    """A file of a task as text, with its `name` in reports and its split of `official`."""
 
     task: TextTask
     name: str
@@ -32,11 +31,7 @@ class TextFile:
 
     @functools.cached_property
     def examples(self) -> list[TextExample]:
-        """The examples of the file, which is read once.
-
-        Raises:
-            InputError: the file can't be read, or has no example.
-        """
+        """The examples, which are read once. InputError: the file can't be read, or has none."""
         examples = list(read_split(self.task, self.official_split, self.path))
         if not examples:
             raise InputError(f"{self.path} holds no example with a target; give a file with "
@@ -51,8 +46,7 @@ class TextFile:
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """The files of a run by split, "train", "dev" or "test";
-    `mixture.mixing_rates` explains `maximum` and `temperature`."""
+    """The files of a run by split, and the arguments of `mixture.mixing_rates`."""
 
     files: dict[str, list[TextFile]]
     maximum: int | None = None
@@ -95,15 +89,14 @@ class Sources:
 
 def check_labels(sources: Sources, tokenizer, max_target_length: int | None = None) -> None:
     """Checks that labels stay different as tokens. The labels of a file are the words of its task,
-    its targets that come more than once, and all targets if these are few.
-
-    Raises:
-        InputError: two labels of a task are the same tokens; or become so where they are cut to
-            `max_target_length` tokens.
-    """
+    its targets that come more than once, and all targets if these are few. Raises InputError if two
+    labels are the same tokens, or become so where they are cut to `max_target_length` tokens."""
     for split in ("train", "dev"):
         for file in sources.of(split):
-            counts = collections.Counter(_spelling(example.target) for example in file.examples)
+            # A tokenizer is meant to ignore differences of blanks and of forms of characters.
+            counts = collections.Counter(
+                " ".join(unicodedata.normalize("NFKC", example.target).split())
+                for example in file.examples)
             labels = sorted({*file.task.words, *(
                 target for target, count in counts.items()
                 if count > 1 or len(counts) <= _FEW_TARGETS)})
@@ -128,11 +121,6 @@ def _check_different(labels, path, tokenizer, length):
                              f"first tokens; raise --max_target_length={length}.")
 
 
-def _spelling(target):
-    """A target without differences that a tokenizer is meant to ignore."""
-    return " ".join(unicodedata.normalize("NFKC", target).split())
-
-
 def longest_target(sources: Sources, tokenizer) -> int:
     """The tokens of the longest target of all files, at most 512; 0 without targets."""
     longest = 0
@@ -141,3 +129,109 @@ def longest_target(sources: Sources, tokenizer) -> int:
             targets = {example.target for example in file.examples}
             longest = max(longest, 1 + int(tokenizer.encode_lines(sorted(targets))[1].max()))
     return min(longest, _MOST_TARGETS)
+
+
+_PAIRS = TEXT_TASKS["pairs"]
+_NAMES = [name for name in TEXT_TASKS if name != _PAIRS.name]
+SPLITS = ("train", "dev", "test")
+# Tasks that are official ones although their tests are not submitted.
+_READ_FILES_OF = {"squad": "squad", "squad_trivia": "squad", "conll2003": "conll2003"}
+
+
+@dataclasses.dataclass
+class TextFlags:
+    """Tasks, their files, and their mixture."""
+
+    tasks: list[str] = option([], f"Any of {', '.join(_NAMES)}.", alias="task")
+    data_dir: list[str] = option(
+        [], "Folder of each task's files, in the order of --tasks; or one folder with a subfolder "
+        "per task, named like the task; or a data set, tfds:NAME or hf://datasets/OWNER/NAME.")
+    train_file: str = option(
+        "", "Instead of --tasks: a file to train on, without a header. Each line has an input, a "
+        "tab and a target.")
+    dev_file: str = option("", "File to score on, in the same format.")
+    test_file: str = option("", "File to predict, in the same format or with inputs only.")
+    mixing_maximum: int | None = option(
+        None, "Tasks are mixed in proportion to their examples; count at most this many examples "
+        "of a task. Default: all.", least=1, rare=True)
+    mixing_temperature: float = option(
+        1.0, "Raise the proportions to the power 1 / temperature; with a high temperature, all "
+        "tasks come equally often.", above=0, rare=True)
+    task_kind: str = option("text_to_text", "Texts that T5 writes.", choices=("text_to_text",))
+
+    __post_init__ = check
+
+    def open(self, do_train: bool, do_eval: bool, do_predict: bool) -> "Sources":
+        """The files that a run needs. InputError: there is no such task, or a file is not there."""
+        splits = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict)) if needed]
+        paths = {split: getattr(self, f"{split}_file") for split in SPLITS}
+        if bool(self.tasks) == any(paths.values()):
+            raise InputError("give either --tasks, or your own files: --train_file, --dev_file, "
+                             "--test_file.")
+        if not self.tasks:
+            if self.data_dir:
+                raise InputError("--data_dir is for --tasks, and your own files are named without "
+                                 "it; leave the flag out.")
+            for split in splits:
+                if not paths[split]:
+                    raise InputError(f"--{split}_file must be given.")
+            files = {split: [TextFile(_PAIRS, _PAIRS.name, paths[split], split)]
+                     for split in splits}
+        else:
+            folders = self._folders()
+            files = {split: [file for name, folder in zip(self.tasks, folders, strict=True)
+                             for file in _find(name, folder, split)] for split in splits}
+        check_used(self, *((name, len(files.get("train", (1, 2))) > 1, "several tasks")
+                           for name in ("mixing_maximum", "mixing_temperature")))
+        return Sources(files, self.mixing_maximum, self.mixing_temperature)
+
+    def _folders(self):
+        for name in self.tasks:
+            if name not in _NAMES:
+                raise InputError(f"--tasks: there is no task {name!r}; {choose_from(name, _NAMES)}")
+        if len(set(self.tasks)) < len(self.tasks):
+            raise InputError("--tasks names a task twice; name each task once.")
+        if len(self.data_dir) == len(self.tasks) > 1:
+            return self.data_dir
+        if len(self.data_dir) != 1:
+            raise InputError(f"--data_dir names {len(self.data_dir)} folders for {len(self.tasks)} "
+                             "tasks; give one folder, or one for each task.")
+        return [_folder_of(self.data_dir[0], TEXT_TASKS[name], len(self.tasks))
+                for name in self.tasks]
+
+
+def _find(name, folder, split):
+    """The files of a task's split; MNLI has two to score on, and one may be absent."""
+    task = TEXT_TASKS[name]
+    if task.official or is_library_name(folder):
+        known = _same_as(task)
+        if not known:
+            raise InputError(f"--data_dir: {task.name} can't be read from {folder}; give the "
+                             "folder of its files.")
+        official = placed(OF_SUITES[known], folder)
+        paths = [(part, official.path(folder, part)) for part in official.splits
+                 if part.split("_")[0] == split and official.has_file(folder, part)]
+    else:
+        files = [task.files[split]] if split in task.files else []
+        paths = [(split, path) for file in files if is_file(path := os.path.join(folder, file))]
+    if not paths:
+        raise InputError(f"--data_dir: there is no {split} file of {name} in {folder!r}; "
+                         "name its folder, or leave the task out.")
+    return [TextFile(task, name if len(paths) == 1 else f"{name}_{part.partition('_')[2]}",
+                     path, part) for part, path in paths]
+
+
+def _folder_of(folder, task, count):
+    """The folder in `folder` that is named as the task, in capitals or not; else `folder`. A data
+    set for several tasks has a configuration for each."""
+    if is_library_name(folder):
+        known = _same_as(task)
+        return configuration(folder, OF_SUITES[known]) if known and count > 1 else folder
+    official = TASKS.get(task.official or task.submitted)
+    names = (official.name, official.folder_of or official.name) if official else ()
+    return named_folder(folder, task.name, *names, task.name.removeprefix("super_glue_")) or folder
+
+
+def _same_as(task):
+    """The key in `OF_SUITES` of the task whose files a task as text reads, or None."""
+    return task.official or task.submitted or _READ_FILES_OF.get(task.name)

@@ -13,19 +13,11 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import forms
+from bert_tf.tasks import forms, super_glue
 from bert_tf.tasks.named import TASKS, with_rows
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tasks.squad import read_references
-from bert_tf.tasks.super_glue import (
-    cut_schema,
-    each_line,
-    labelled,
-    read_clozes,
-    read_questions,
-    referent_of,
-)
 
 UNKNOWN = "<unk>"       # the target of an example without a label
 _PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
@@ -35,13 +27,8 @@ _BOLD = re.compile("</?b>")
 
 @dataclasses.dataclass(frozen=True)
 class TextExample:
-    """One example.
-
-    Attributes:
-        input, target: the texts.
-        answers: all right texts, where there may be several.
-        group: identifies examples that are scored as one, such as all answers to a question.
-    """
+    """One example: its texts; `answers`, all right texts, where there may be several; and `group`,
+    which identifies examples that are scored as one, such as all answers to a question."""
 
     input: str
     target: str = ""
@@ -83,8 +70,7 @@ class TextTask:
         return bool(self.columns) and not self.words
 
     def write(self, texts: Sequence[str], label: int | float | None) -> TextExample:
-        """Makes an example from its texts, in the order of `columns`, and its label: its word's
-        place, or a number; None if unknown."""
+        """Makes an example from its texts, in the order of `columns`, and its label or None."""
         named = dict(zip(self.columns, texts, strict=True))
         target = UNKNOWN
         if label is not None:
@@ -126,9 +112,9 @@ def _read_squad(path, has_targets, with_context=True):
 
 def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), label=None,
                 fields=None, **others):
-    """Makes a task whose lines have a field for each column, and a label: a word, a number or a
-    bool. `label` has the file's labels in the order of `words`, `fields` the names of the columns'
-    fields if these differ."""
+    """A task whose lines have a field for each column, and a label: a word, a number or a bool.
+    `label` has the file's labels in the order of `words`, `fields` the columns' fields if they
+    differ."""
     values = words if label is None else label
 
     def write(number, row, has_targets):
@@ -139,7 +125,7 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
         yield TextExample(join_columns(prefix or name, texts), target)
 
     return TextTask(f"super_glue_{name}", words=words, metrics=metrics,
-                    read=each_line("jsonl")(write),
+                    read=super_glue.each_line("jsonl")(write),
                     **{"files": _JSONL, "submitted": name, **others})
 
 
@@ -151,44 +137,36 @@ def _diagnostic(name, file, **others):
 
 
 def _read_multirc(path, has_targets):
-    for line, question in read_questions(path):
+    for line, question in super_glue.read_questions(path):
         for _, answer, label in question.answers:
-            target = _BOOLEANS[int(labelled(label, path, line))] if has_targets else UNKNOWN
-            text = (f"multirc question: {question.question} answer: {answer} "
-                    f"paragraph: {question.text}")
-            yield TextExample(_BOLD.sub("", text.replace("<br>", " ")), target,
+            target = UNKNOWN
+            if has_targets:
+                target = _BOOLEANS[int(super_glue.labelled(label, path, line))]
+            text = f"multirc question: {question.question} answer: {answer} paragraph: "
+            yield TextExample(_BOLD.sub("", (text + question.text).replace("<br>", " ")), target,
                               group=(question.passage, question.number))
 
 
 def _read_record(path, has_targets):
-    for line, cloze in read_clozes(path):
+    for line, cloze in super_glue.read_clozes(path):
         answers = tuple(sorted(cloze.answers))
-        target = labelled(answers or None, path, line)[0] if has_targets else UNKNOWN
+        target = super_glue.labelled(answers or None, path, line)[0] if has_targets else UNKNOWN
         yield TextExample(f"record query: {cloze.query} entities: "
                           f"{', '.join(sorted(cloze.candidates))} passage: {cloze.text}",
                           target, answers)
 
 
-def _each_answer(example):
-    """Returns an example for each right answer, to learn from."""
-    return [dataclasses.replace(example, target=answer) for answer in example.answers]
-
-
 def _write_wsc(line, row, has_targets):
     """Yields a text with its pronoun between stars; `answers` are the label and the referent."""
-    *_, before, pronoun, after = cut_schema(row)
+    *_, before, pronoun, after = super_glue.cut_schema(row)
     label = _BOOLEANS[(False, True).index(row["label"])] if has_targets else UNKNOWN
     if before.endswith(" ") and (not after or after[0] == " "):
         # Any other word X becomes the pronoun too, as in the original.
         text = f"{before}X {after.removeprefix(' ')}".replace(" X ", f" *{pronoun}* ")
     else:       # the pronoun touches other marks
         text = _BLANKS.sub(" ", f"{before} *{pronoun}* {after}").strip()
-    referent = referent_of(row)
+    referent = super_glue.referent_of(row)
     yield TextExample(f"wsc: {text}", referent, (label, referent))
-
-
-def _if_right(example):
-    return [example] if example.answers[0] == "True" else []
 
 
 def _read_tags(path, has_targets):
@@ -267,9 +245,11 @@ TEXT_TASKS = {task.name: task for task in (
     TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "group_em"),
              submitted="multirc", read=_read_multirc, files=_JSONL),
     TextTask("super_glue_record", metrics=("answer_f1", "em"), submitted="record",
-             read=_read_record, files=_JSONL, learned=_each_answer),
+             read=_read_record, files=_JSONL, learned=lambda example: [
+                 dataclasses.replace(example, target=answer) for answer in example.answers]),
     TextTask("super_glue_wsc", metrics=("referent_accuracy",), submitted="wsc",
-             read=each_line("wsc")(_write_wsc), files=_JSONL, learned=_if_right),
+             read=super_glue.each_line("wsc")(_write_wsc), files=_JSONL,
+             learned=lambda example: [example] * (example.answers[0] == "True")),
     TextTask("conll2003", metrics=("entity_f1", "exact_match"), read=_read_tags,
              files={split: files.files[0] for split, files in TASKS["conll2003"].splits.items()}),
     *(_translation(*pair) for pair in (("en", "de"), ("en", "fr"), ("en", "ro"), ("de", "en"))),
@@ -278,8 +258,7 @@ TEXT_TASKS = {task.name: task for task in (
 
 
 def text_task(official: str) -> TextTask | None:
-    """Returns the task as text of an official task of GLUE or SuperGLUE, with its metrics in the
-    same order; None if no task as text matches."""
+    """The task as text of an official task, with its metrics in the same order, or None."""
     return next((task for task in TEXT_TASKS.values()
                  if official in (task.official, task.submitted)), None)
 

@@ -8,17 +8,17 @@ from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
 
-TYPE = "t5"
-ATTENTION = ("query", "key", "value", "output")
-HIDDEN = ("wi", "wi_0", "wi_1")
-KINDS = {"attention": "SelfAttention", "cross_attention": "EncDecAttention"}    # in all files
+_ATTENTION = ("query", "key", "value", "output")
+_DENSE = ("wi", "wi_0", "wi_1", "wo")
+_KINDS = {"attention": "SelfAttention", "cross_attention": "EncDecAttention"}
 
 
 def parts(stack, reads_encoder=True):
-    """Returns the parts of a layer of a stack, in their order."""
-    if stack == "decoder" and reads_encoder:
-        return ["attention", "cross_attention", "feed_forward"]
-    return ["attention", "feed_forward"]
+    """The parts of a layer of a stack, in their order: the name of each, the name in all files, and
+    the names of its matrices, ours and the files'."""
+    names = ["attention", *["cross_attention"] * (stack == "decoder" and reads_encoder)]
+    return [*((name, _KINDS[name], {own: own[0] for own in _ATTENTION}) for name in names),
+            ("feed_forward", "DenseReluDense", {own: own for own in _DENSE})]
 
 
 # The original's name of a norm inside a layer, and of a stack's last norm, by version of its code.
@@ -35,15 +35,12 @@ def _mesh_table(has_encoder, is_legacy):
         rows += [(f"{stack}/relative_attention_bias/weight",
                   f"{stack}/block_000/layer_000/SelfAttention/relative_attention_bias", SELF),
                  (f"{stack}/layer_norm/scale", f"{stack}/{last}/scale", SELF)]
-        for number, part in enumerate(parts(stack, has_encoder)):
+        for number, (part, kind, matrices) in enumerate(parts(stack, has_encoder)):
             ours, layer = f"{stack}/layer_{{i}}/{part}", f"{block}/layer_{number:03}"
-            rows.append((f"{ours}/layer_norm", f"{layer}/{inner}", (("/scale", "/scale"),)))
-            if part == "feed_forward":
-                rows += [(f"{ours}/{name}/kernel", f"{layer}/DenseReluDense/{name}/kernel", SELF)
-                         for name in (*HIDDEN, "wo")]
-            else:
-                rows += [(f"{ours}/{name}/kernel", f"{layer}/{KINDS[part]}/{name[0]}", SELF)
-                         for name in ATTENTION]
+            end = "/kernel" * (part == "feed_forward")
+            rows += [(f"{ours}/layer_norm", f"{layer}/{inner}", (("/scale", "/scale"),)),
+                     *((f"{ours}/{own}/kernel", f"{layer}/{kind}/{name}{end}", SELF)
+                       for own, name in matrices.items())]
     return Format(tuple(rows), ((r"global_step|.*_slot_(v|vr|vc|m)", "state of the optimizer"),))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.data.records.features import known
-from bert_tf.models.t5.inputs_and_targets import Runs
+from bert_tf.models.t5.segments import Runs
 from bert_tf.tasks.task import Kind
 
 # The options of generation where a model does not know them: tokens of an answer, and beam search.
