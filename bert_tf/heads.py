@@ -156,7 +156,7 @@ HEADS = {head.name: head for head in (
           problem_type="single_label_classification",
           choice=Choice("linear", "one layer on the pooled output (default).")),
     # With two labels it has one output.
-    Head("step_classification", "StepClassification", "models.recurrent.step_classification",
+    Head("step_classification", "StepClassification", "models.recurrent.objective",
          {**dense("hidden", "H", "Q"), **dense("dense", "Q", "C")},
          tuple(dense("hidden", "H", "Q")), rebuildable=False, huggingface="",
          choice=Choice(

@@ -25,9 +25,7 @@ _from_files, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.mobilebert.network": ["MobileBert"],
     "models.modernbert.network": ["ModernBert"],
     "models.mpnet.network": ["MPNet"],
-    "models.recurrent.bilstm": ["BiLstm"],
-    "models.recurrent.elmo": ["Elmo"],
-    "models.recurrent.sequence_lstm": ["SequenceLstm"],
+    "models.recurrent.network": ["BiLstm", "Elmo", "SequenceLstm"],
     "models.t5.network": ["T5"],
     "models.universal.network": ["UniversalTransformer"],
     "models.xlnet.network": ["XLNet"]})

@@ -34,7 +34,7 @@ from bert_tf.models.ernie.objective import (
     TokenDocument,
 )
 from bert_tf.models.mtdnn.objective import StochasticAnswer
-from bert_tf.models.recurrent.step_classification import StepClassification
+from bert_tf.models.recurrent.objective import StepClassification
 from bert_tf.models.spanbert.objective import SpanBoundary
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bert_tf.data.text.corpus import tokenize_documents
-from bert_tf.models.recurrent import records as sequences
-from bert_tf.models.recurrent.records import sentence_rows, stream_rows, text_rows
+from bert_tf.models.recurrent import instances as sequences
+from bert_tf.models.recurrent.instances import sentence_rows, stream_rows, text_rows
 from bert_tf.tokenization import open_tokenizer
 
 

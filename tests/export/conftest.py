@@ -10,7 +10,7 @@ from bert_tf.bert.network import Bert
 from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.models.mtdnn.objective import StochasticAnswer
-from bert_tf.models.recurrent.step_classification import StepClassification
+from bert_tf.models.recurrent.objective import StepClassification
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression

@@ -8,7 +8,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.config import BiLstmConfig
-from bert_tf.models.recurrent.bilstm import BiLstm
+from bert_tf.models.recurrent.network import BiLstm
 from bert_tf.objectives.classification import Classification
 from bert_tf.training.learners.learner import Learner
 

@@ -10,10 +10,14 @@ import tensorflow as tf
 from bert_tf import checkpoints, recipes
 from bert_tf.checkpoints.conversion import convert
 from bert_tf.config import ElmoConfig
-from bert_tf.models.recurrent.characters import unpack_spelling
-from bert_tf.models.recurrent.elmo import Elmo
-from bert_tf.models.recurrent.objective import BidirectionalLM
-from bert_tf.models.recurrent.sampled_softmax import draw_candidates, log_uniform, sampled_losses
+from bert_tf.models.recurrent.layers import unpack_spelling
+from bert_tf.models.recurrent.network import Elmo
+from bert_tf.models.recurrent.objective import (
+    BidirectionalLM,
+    draw_candidates,
+    log_uniform,
+    sampled_losses,
+)
 from bert_tf.objectives.attentive_classification import AttentiveClassification
 from bert_tf.objectives.lstms import mix_layers
 from bert_tf.spelling import pack_spelling

@@ -8,10 +8,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import SequenceLstmConfig
-from bert_tf.models.recurrent import records as sequences
-from bert_tf.models.recurrent.objective import RecurrentLM
-from bert_tf.models.recurrent.sequence_lstm import SequenceLstm
-from bert_tf.models.recurrent.step_classification import StepClassification
+from bert_tf.models.recurrent import instances as sequences
+from bert_tf.models.recurrent.network import SequenceLstm
+from bert_tf.models.recurrent.objective import RecurrentLM, StepClassification
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import Learner, WarmupLinearDecay
 from bert_tf.training.distribution import dense

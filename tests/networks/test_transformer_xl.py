@@ -9,7 +9,7 @@ from bert_tf.checkpoints.conversion import convert
 from bert_tf.config import XLNetConfig
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
-from bert_tf.models.recurrent.records import stream_rows
+from bert_tf.models.recurrent.instances import stream_rows
 from bert_tf.models.xlnet.network import XLNet
 from bert_tf.models.xlnet.stream_lm import StreamLM
 from bert_tf.training.learners.learner import Learner

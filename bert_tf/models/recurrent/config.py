@@ -1,6 +1,5 @@
 """Sizes of recurrent networks: ELMo's language models, the LSTM of semi-supervised sequence
-learning, and the bidirectional LSTM that learns from BERT.
-"""
+learning, and the bidirectional LSTM that learns from BERT."""
 
 import dataclasses
 import operator
@@ -70,20 +69,12 @@ class ElmoConfig(Sizes):
                              f"widths of up to max_characters_per_token, not {self.filters!r}.")
         object.__setattr__(self, "filters", filters)
 
-    @property
-    def hidden_size(self) -> int:
-        """H, of both ways together."""
-        return 2 * self.projection_dim
-
-    @property
-    def embedding_width(self) -> int:
-        """Returns the width of a token, twice."""
-        return self.hidden_size
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """LSTMs each way."""
-        return self.n_layers
+    # H is of both ways together.
+    hidden_size = embedding_width = property(lambda self: 2 * self.projection_dim)
+    num_hidden_layers = property(lambda self: self.n_layers)
+    num_filters = property(lambda self: sum(count for _, count in self.filters))
+    # Whether an LSTM's output is narrower than its cells.
+    projects = property(lambda self: self.projection_dim < self.dim)
 
     @property
     def further_features(self) -> tuple[str, ...]:
@@ -91,16 +82,6 @@ class ElmoConfig(Sizes):
 
     def check_reads_texts(self, source: str) -> None:
         """Does nothing: ELMo's tokenizer makes all features."""
-
-    @property
-    def num_filters(self) -> int:
-        """The width of all convolutions together."""
-        return sum(count for _, count in self.filters)
-
-    @property
-    def projects(self) -> bool:
-        """Returns whether an LSTM's output is narrower than its cells."""
-        return self.projection_dim < self.dim
 
     def weights(self) -> dict[str, str]:
         if self.filters:
@@ -180,10 +161,8 @@ class BiLstmConfig(Sizes):
     initializer_range: float = fraction(0.02, below=10)     # of heads
     model_type: str = one_of("bilstm", ("bilstm",))
 
-    @property
-    def read_width(self) -> int:
-        """The width of the vector read from one text or two."""
-        return 2 * self.lstm_size * (4 if self.pairs else 1)
+    # The width of the vector read from one text or two.
+    read_width = property(lambda self: 2 * self.lstm_size * (4 if self.pairs else 1))
 
     def weights(self) -> dict[str, str]:
         return {"embeddings/word_embeddings": "VE", "pooler/dense": "dense FH",

@@ -1,6 +1,8 @@
-"""The next token for recurrent networks, whose records hold it with each token.
+"""The next token for recurrent networks, whose records hold it with each token, also among a few
+drawn candidates (arXiv:1412.2007); and the classifier of arXiv:1511.01432.
 
-Shapes: B batch, S sequence, H hidden, P ELMo's projection, V vocabulary.
+Shapes: B batch, S sequence, T tokens, H hidden, E width of the vectors that predict, P ELMo's
+projection, V vocabulary, K candidates.
 """
 
 import math
@@ -8,22 +10,65 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_tf.config import Sizes
+from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.seeds import dropout, split_seed, uniform
 from bert_tf.models.gpt.objective import TokenLosses, predict_tokens
-from bert_tf.models.recurrent.sampled_softmax import log_uniform, sampled_losses
-from bert_tf.objectives.base import Batch, example_weights
+from bert_tf.objectives.base import Batch, LabelHead, example_weights
+
+_TINY = 1e-30
+_NO_LOGIT = -1e9
+
+
+def log_uniform(size: int) -> np.ndarray:
+    """Shares by rank, float32 [V]: TensorFlow's `log_uniform_candidate_sampler`."""
+    ranks = np.arange(size, dtype=np.float64)
+    return ((np.log(ranks + 2) - np.log(ranks + 1)) / np.log(size + 1)).astype(np.float32)
+
+
+def draw_candidates(shares: Tensor, count: int, seed: Tensor) -> tuple[Tensor, Tensor]:
+    """Draws `count` (K) distinct candidates, distributed as drawing by `shares`, float32 [V], until
+    there are so many; the seed, integer [2], determines them. Returns them, int32 [K], and the log
+    of each token's expected number among candidates, float32 [V].
+
+    Each token first appears at an exponential time whose rate is its share; the first `count` are
+    drawn. TensorFlow counts the draws that this took. The time is the mean of that count, and is
+    used in its place.
+    """
+    times = -ops.log(uniform(ops.shape(shares), seed) + _TINY) / ops.maximum(shares, _TINY)
+    nearest, candidates = ops.top_k(-times, count)
+    end = -ops.min(nearest)
+    return ops.cast(candidates, "int32"), ops.log(ops.maximum(-ops.expm1(-shares * end), _TINY))
+
+
+def sampled_losses(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor, shares: Tensor,
+                   count: int, seed: Tensor) -> Tensor:
+    """Float32 [T, 2]: each label's cross-entropy among itself and the candidates, and whether its
+    logit is the largest, for x, float [T, E], a table, float [V, E], a bias, float32 [V], and
+    labels, integer [T]. For the other arguments see `draw_candidates`."""
+    labels = ops.cast(labels, "int32")
+    candidates, expected = draw_candidates(shares, count, seed)
+    bias = bias - expected
+    true = ops.sum(ops.cast(x * ops.take(table, labels, axis=0), "float32"), axis=-1)
+    true = true + ops.take(bias, labels)                                # [T]
+    logits = ops.matmul(x, ops.transpose(ops.take(table, candidates, axis=0)))
+    logits = ops.cast(logits, "float32") + ops.take(bias, candidates)   # [T, K]
+    is_hit = ops.equal(labels[:, None], candidates[None])
+    logits = ops.where(is_hit, _NO_LOGIT, logits)
+    largest = ops.maximum(ops.max(logits, axis=-1), true)
+    total = ops.sum(ops.exp(logits - largest[:, None]), axis=-1) + ops.exp(true - largest)
+    is_best = ops.cast(true >= largest, "float32")
+    return ops.stack([ops.log(total) + largest - true, is_best], axis=-1)
 
 
 class StepLM(TokenLosses):
-    """Predicts a token at each step with `output_weights` [V, width] and `output_bias` [V].
-
-    In training the softmax is over `n_negative_samples_batch` tokens drawn for each batch, if the
-    vocabulary has more; 0: over all. In evaluation it is over all.
-    """
+    """Predicts a token at each step with `output_weights` [V, width] and `output_bias` [V]. In
+    training the softmax is over `n_negative_samples_batch` tokens drawn for each batch, if the
+    vocabulary has more; 0: over all. In evaluation it is over all."""
 
     in_order = True
     config_keys = ("n_negative_samples_batch",)
@@ -52,14 +97,9 @@ class StepLM(TokenLosses):
         return ops.convert_to_tensor(log_uniform(self.config.vocab_size))
 
     def predict(self, x: Tensor, labels: Tensor, shares: Tensor, seed: Tensor | None) -> Tensor:
-        """Float32 [B, S, 2]: the labels' cross-entropies, and whether their logits are the largest.
-
-        Args:
-            x: float [B, S, width].
-            labels: integer [B, S].
-            shares: see `shares`.
-            seed: integer [2], of candidates; None: all tokens are candidates.
-        """
+        """Float32 [B, S, 2]: the labels' cross-entropies, and whether their logits are the largest,
+        from x, float [B, S, width], and labels, integer [B, S]. The seed, integer [2], is of
+        candidates; None: all tokens are candidates."""
         table = ops.cast(self.output_weights, x.dtype)
         bias = ops.cast(self.output_bias, "float32")
         count = self.n_negative_samples_batch
@@ -73,11 +113,8 @@ class StepLM(TokenLosses):
 @register
 class BidirectionalLM(StepLM):
     """ELMo's two language models, which share their softmax (arXiv:1802.05365, section 3.1;
-    allenai/bilm-tf, training.py).
-
-    The loss is the mean of both directions. Training minimises a sequence's loss, S times the mean
-    over its steps, as in the original.
-    """
+    allenai/bilm-tf, training.py). The loss is the mean of both directions. Training minimises a
+    sequence's loss, S times the mean over its steps, as in the original."""
 
     reads = ("next_token_ids", "reverse_next_token_ids")
     measures = ("loss", "accuracy", "forward_loss", "backward_loss")
@@ -93,8 +130,8 @@ class BidirectionalLM(StepLM):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """`forward_output` and `backward_output`, float [B, S, P] -> float32 [2, B, S, 2], see
-        `predict`; forward first."""
+        """`forward_output` and `backward_output`, float [B, S, P] -> float32 [2, B, S, 2]:
+        `predict`."""
         shares, seeds = self.shares(outputs), split_seed(dropout_seed, 2)
         return ops.stack([
             self.predict(outputs[f"{way}_output"], batch[name], shares, seed)
@@ -121,9 +158,7 @@ class BidirectionalLM(StepLM):
 @register
 class RecurrentLM(StepLM):
     """The language model or the autoencoder of arXiv:1511.01432; the records decide which.
-
-    Candidates are drawn as often as their words occur in the text.
-    """
+    Candidates are drawn as often as their words occur in the text."""
 
     reads = ("next_token_ids", "next_token_weights")
 
@@ -141,11 +176,92 @@ class RecurrentLM(StepLM):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """`sequence_output`, float [B, S, H], and `token_counts`, float [V] -> float32 [B, S, 2],
-        see `predict`."""
+        """`sequence_output`, float [B, S, H], and `token_counts`, float [V] -> `predict`."""
         return self.predict(outputs["sequence_output"], batch["next_token_ids"],
                             self.shares(outputs), dropout_seed)
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The next tokens and their weights, [B, S]."""
         return batch["next_token_ids"], ops.cast(batch["next_token_weights"], "float32")
+
+
+@register
+class StepClassification(LabelHead):
+    """Classifies a text with a hidden layer on the output at its last token.
+
+    As in the original, two labels share one logit. The original predicts the second label above a
+    logit of 0.5, here it is predicted above 0, a probability of a half.
+
+    Args:
+        hidden_size: of the hidden layer; 30 in the original, 0 for none.
+        label_gain: whether, in training, all steps have the label, with weights that rise from 0 at
+            the first to 1 at the last.
+    """
+
+    def __init__(self, config: Sizes, num_labels: int, hidden_size: int = 30,
+                 label_gain: bool = False, dropout_rate: float = 0.0, **kwargs: Any):
+        if hidden_size < 0:
+            raise InputError(f"hidden_size is {hidden_size}; it must be at least 0.")
+        self._hidden_size, self.label_gain = hidden_size, label_gain
+        super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
+
+    @property
+    def reads_tokens(self) -> bool:     # type: ignore[override]
+        return self.label_gain
+
+    def build(self, input_shape: Any = None) -> None:
+        width, glorot = self._hidden_size, keras.initializers.GlorotUniform
+        self.hidden = self.dense(width, "hidden", "relu", glorot()) if width else None
+        if self.hidden:
+            self.hidden.build((None, self.config.hidden_size))
+        units = 1 if self.classifier.units == 2 else self.classifier.units
+        self.classifier = self.dense(units, initializer=glorot())
+        self.classifier.build((None, width or self.config.hidden_size))
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """`pooled_output`, float [B, H] -> float32 logits [B, num_labels]. With `label_gain` the
+        steps' logits, from `sequence_output`, follow: [B, 1 + S, num_labels]."""
+        x = outputs["pooled_output"]
+        if self.label_gain:
+            x = ops.concatenate([x[:, None], outputs["sequence_output"]], axis=1)
+        x = dropout(x, self.dropout_rate, dropout_seed)
+        x = self.hidden(x) if self.hidden else x
+        logits = ops.cast(self.classifier(x), "float32")
+        if self.num_labels == 2:
+            logits = ops.concatenate([ops.zeros_like(logits), logits], axis=-1)
+        return logits
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Labels and weights, [B]; with `label_gain` [B, 1 + S]: the example's, then its steps'."""
+        labels, weights = super().targets(batch)
+        if not self.label_gain:
+            return labels, weights
+        mask = ops.cast(batch["input_mask"], "float32")
+        last = ops.maximum(ops.sum(mask, axis=1, keepdims=True) - 1, 1.0)       # [B, 1]
+        gains = ops.arange(ops.shape(mask)[1], dtype="float32") / last * mask * weights[:, None]
+        labels = ops.broadcast_to(labels[:, None], (ops.shape(gains)[0], ops.shape(gains)[1] + 1))
+        return labels, ops.concatenate([weights[:, None], gains], axis=1)
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        if self.label_gain:
+            logits, labels, weights = logits[:, 1:], labels[:, 1:], weights[:, 1:]
+        return super().loss(logits, labels, weights)
+
+    def count(self, batch: Batch) -> Tensor:
+        labels, weights = self.targets(batch)
+        if self.label_gain:
+            labels, weights = labels[:, 1:], weights[:, 1:]
+        return ops.sum(self.weights_in_loss(labels, weights))
+
+    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        if self.label_gain:
+            logits, labels, weights = logits[:, 0], labels[:, 0], weights[:, 0]
+        return super().accuracy(logits, labels, weights)
+
+    def answers(self, logits: Tensor) -> dict[str, Tensor]:
+        return super().answers(logits[:, 0] if self.label_gain else logits)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "hidden_size": self._hidden_size,
+                "label_gain": self.label_gain}

@@ -36,11 +36,8 @@ def _read_lines(path):
 
 class SpelledVocabulary(Vocabulary):
     """An open vocabulary: a word that it lacks gets an id from `size` on, which grows `tokens` and
-    `ids`. The id keeps the spelling until `features` replaces it by <UNK>.
-
-    Attributes:
-        max_characters: W, the most characters of a word, its marks included.
-    """
+    `ids`. The id keeps the spelling until `features` replaces it by <UNK>. `max_characters`, W, are
+    the most characters of a word, its marks included."""
 
     is_open = True
 
@@ -57,7 +54,7 @@ class SpelledVocabulary(Vocabulary):
         return super().is_unknown(ids) | (ids >= self.size)
 
     def id_of(self, word: str) -> int:
-        """Returns a word's id, from `size` on if the vocabulary lacks the word."""
+        """A word's id, from `size` on if the vocabulary lacks the word."""
         index = self.ids.get(word)
         if index is None:
             index = self.ids[word] = len(self.tokens)
@@ -65,8 +62,8 @@ class SpelledVocabulary(Vocabulary):
         return index
 
     def features(self, ids: np.ndarray, is_token: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns `input_ids` and the packed characters of ids from `id_of`, int32 [...]; 0 where
-        `is_token`, bool [...], is false."""
+        """`input_ids` and the packed characters of ids from `id_of`, int32 [...]; 0 for no
+        token."""
         known = len(self._spelled)
         if known < len(self.tokens):
             rows = [spell(word, self.max_characters) for word in self.tokens[known:]]
@@ -92,11 +89,7 @@ class ElmoTokenizer(Tokenizer):
     vocabulary: SpelledVocabulary
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False,
-                 max_characters: int = MAX_CHARACTERS):
-        """
-        Args:
-            max_characters: of a word, its marks of begin and end included; at least 3.
-        """
+                 max_characters: int = MAX_CHARACTERS):     # of a word, its two marks included
         if max_characters < 3:
             raise InputError(f"max_characters is {max_characters}; it must be at least 3.")
         settings = {} if max_characters == MAX_CHARACTERS else {"max_characters": max_characters}
@@ -142,8 +135,7 @@ def split_sequence(text: str, do_lower_case: bool) -> list[str]:
 
 
 class SequenceTokenizer(Tokenizer):
-    """Runs of letters, digits and underscores. Everything between them is dropped, and so are words
-    that the vocabulary lacks."""
+    """Runs of letters, digits and underscores that the vocabulary has; all else is dropped."""
 
     name = "sequence_words"
 
