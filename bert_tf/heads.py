@@ -216,7 +216,7 @@ FURTHER = {"WordOrderLM": ("masked_lm", "models.structbert.objective")}
 # Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
 # that head, module.
 CAUSAL = {"NextTokenLM": ("masked_lm", "models.gpt.objective"),
-          "StreamLM": ("permutation_lm", "models.xlnet.stream_lm")}
+          "StreamLM": ("permutation_lm", "models.xlnet.objective")}
 # Objectives that a learner adds, which are not saved: class -> name, module.
 OF_LEARNERS = {"HeadGates": ("head_gates", "head_gates")}
 # Objectives that compare a network with a teacher, which are not saved: class -> name, module.

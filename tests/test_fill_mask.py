@@ -19,7 +19,7 @@ from bert_tf.fill_mask import FillMask
 from bert_tf.models.electra.learner import Electra
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.models.recurrent.objective import BidirectionalLM, RecurrentLM
-from bert_tf.models.xlnet.stream_lm import StreamLM
+from bert_tf.models.xlnet.objective import StreamLM
 from bert_tf.objectives import NextTokenLM
 from bert_tf.training import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay

@@ -11,7 +11,7 @@ from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.models.recurrent.instances import stream_rows
 from bert_tf.models.xlnet.network import XLNet
-from bert_tf.models.xlnet.stream_lm import StreamLM
+from bert_tf.models.xlnet.objective import StreamLM
 from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 

@@ -22,7 +22,7 @@ from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import write_json
 from bert_tf.models.xlnet.network import XLNet
-from bert_tf.models.xlnet.stream_lm import StreamLM
+from bert_tf.models.xlnet.objective import StreamLM
 from bert_tf.recipes.distillation import find_distillation
 from bert_tf.signals import FirstSignal
 from bert_tf.training import resume

@@ -1,26 +1,14 @@
 """Hugging Face's files of XLNet (transformers, `XLNetModel` and the classes on top of it)."""
 
-from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
-from bert_tf.checkpoints.huggingface_config import (
-    THEIR_ACTIVATIONS,
-    describe_labels,
-    our_activation,
-)
+from bert_tf.checkpoints import huggingface_config, huggingface_tokenizer, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
-from bert_tf.models.xlnet.weights import (
-    ATTENTION,
-    BIASES,
-    HEADS,
-    LAYER,
-    SEQUENCE,
-    TYPE,
-    check_sees_both_sides,
-)
+from bert_tf.models.xlnet import weights as original
 
+TYPE = "xlnet"
 _KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
          "n_head": "n_head", "d_inner": "d_inner", "untie_r": "untie_r", "reuse_len": "reuse_len",
          "mem_len": "mem_len", "clamp_len": "clamp_len", "dropout": "dropout",
@@ -29,7 +17,7 @@ _KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
 _FIXED = {"attn_type": "bi", "same_length": False, "bi_data": False}
 _HF_IN, _HF_OUT = (("/kernel", "", "HND"),), (("/kernel", "", "transpose HND"),)
 # The end of a class's name, and the head it has.
-_CLASSES = {**dict.fromkeys(SEQUENCE, "ForSequenceClassification"),
+_CLASSES = {**dict.fromkeys(original.SEQUENCE, "ForSequenceClassification"),
             "multiple_choice": "ForMultipleChoice", "tagging": "ForTokenClassification",
             "answer_span": "ForQuestionAnsweringSimple", "conditional_span": "ForQuestionAnswering",
             "permutation_lm": "LMHeadModel"}
@@ -45,22 +33,22 @@ _SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head 
 
 def _hf_table(prefix, head, notes=()):
     block, logits = f"{prefix}layer.{{i}}", []
-    if head in (*SEQUENCE, "multiple_choice", *_LOGITS):
+    if head in (*original.SEQUENCE, "multiple_choice", *_LOGITS):
         logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), DENSE)]
     return Format((
         ("embeddings/word_embeddings", f"{prefix}word_embedding.weight", SELF),
         ("embeddings/mask_emb", f"{prefix}mask_emb", (("", "", "11H"),)),
-        *((f"{ATTENTION}/self/{name}", f"{block}.rel_attn.{name}_bias", SELF)
-          for name in BIASES),
-        (f"{ATTENTION}/self/seg_embed", f"{block}.rel_attn.seg_embed", SELF),
-        *((f"{ATTENTION}/self/{part}", f"{block}.rel_attn.{part[0]}", _HF_IN)
-          for part in HEADS),
-        (f"{ATTENTION}/self/position", f"{block}.rel_attn.r", _HF_IN),
-        (f"{ATTENTION}/output/dense", f"{block}.rel_attn.o", _HF_OUT),
-        (f"{ATTENTION}/output/LayerNorm", f"{block}.rel_attn.layer_norm", NORM),
-        (f"{LAYER}/intermediate/dense", f"{block}.ff.layer_1", DENSE),
-        (f"{LAYER}/output/dense", f"{block}.ff.layer_2", DENSE),
-        (f"{LAYER}/output/LayerNorm", f"{block}.ff.layer_norm", NORM),
+        *((f"{original.ATTENTION}/self/{name}", f"{block}.rel_attn.{name}_bias", SELF)
+          for name in original.BIASES),
+        (f"{original.ATTENTION}/self/seg_embed", f"{block}.rel_attn.seg_embed", SELF),
+        *((f"{original.ATTENTION}/self/{part}", f"{block}.rel_attn.{part[0]}", _HF_IN)
+          for part in original.HEADS),
+        (f"{original.ATTENTION}/self/position", f"{block}.rel_attn.r", _HF_IN),
+        (f"{original.ATTENTION}/output/dense", f"{block}.rel_attn.o", _HF_OUT),
+        (f"{original.ATTENTION}/output/LayerNorm", f"{block}.rel_attn.layer_norm", NORM),
+        (f"{original.LAYER}/intermediate/dense", f"{block}.ff.layer_1", DENSE),
+        (f"{original.LAYER}/output/dense", f"{block}.ff.layer_2", DENSE),
+        (f"{original.LAYER}/output/LayerNorm", f"{block}.ff.layer_norm", NORM),
         ("permutation_lm/output_bias", "lm_loss.bias", SELF),
         ("pooler/dense", "sequence_summary.summary", DENSE),
         *rules.conditional_span_rows(".", DENSE, NORM), *logits),
@@ -83,27 +71,23 @@ def _head_of(values, tensors):
                  if f"{layer}.bias" in tensors), None)
 
 
-def _check_summary(values, tensors):
-    """Raises InputError for another activation than ours, which counts without a projection too."""
-    act, projects = values.get("summary_activation", "tanh"), values.get("summary_use_proj", True)
-    if projects and act != "tanh":
-        raise InputError(f"summary_activation must be 'tanh', not {act!r}")
-    if not projects and act and "logits_proj.weight" in tensors:
-        raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
-                         f"{act!r}")
-
-
 def _read_config(values, tensors, beams):
-    act = our_activation("ff_activation", values.get("ff_activation", "gelu"))
+    act = huggingface_config.our_activation("ff_activation", values.get("ff_activation", "gelu"))
     for key, only in _FIXED.items():
         if values.get(key, only) != only:
             raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
     for key, width in beams.items():
         if type(width) is not int or width < 1:
             raise InputError(f"{key} must be a number from 1, not {width!r}")
-    _check_summary(values, tensors)
-    ours = {name: values[key] for key, name in _KEYS.items()
-            if values.get(key) is not None}
+    # The activation counts without a projection too.
+    summary = values.get("summary_activation", "tanh")
+    projects = values.get("summary_use_proj", True)
+    if projects and summary != "tanh":
+        raise InputError(f"summary_activation must be 'tanh', not {summary!r}")
+    if not projects and summary and "logits_proj.weight" in tensors:
+        raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
+                         f"{summary!r}")
+    ours = {name: values[key] for key, name in _KEYS.items() if values.get(key) is not None}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
     width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
     return XLNetConfig.from_dict({**ours, "ff_activation": act, "d_head": width // heads})
@@ -127,7 +111,7 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    check_sees_both_sides(weights)
+    original.check_sees_both_sides(weights)
     config, heads = weights.config, [name for name in _CLASSES if name in weights.heads]
     if config.attention_width != config.d_model or not config.untie_r:
         raise InputError(f"{weights.source}: in Hugging Face's XLNet heads are d_model / n_head "
@@ -155,8 +139,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "architectures": [f"XLNet{end}"], "model_type": TYPE,
         **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
-        "ff_activation": THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
+        "ff_activation": huggingface_config.THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
-        **describe_labels(weights, heads), **beams, **problem})
+        **huggingface_config.describe_labels(weights, heads), **beams, **problem})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)

@@ -23,12 +23,9 @@ _HIDDEN = 1e30
 
 
 def distances(length: int | Tensor, memory: int, clamp_len: int, width: int) -> Tensor:
-    """Returns sinusoids of the distances K, K - 1, ..., 1 - S of a key to the left, float32 [R, H].
-
-    Args:
-        length, memory, width: S, M, H; S may be known only when the graph runs.
-        clamp_len: farther distances count as this one; 0 or less: no limit.
-    """
+    """Sinusoids of the distances K, K - 1, ..., 1 - S of a key to the left, float32 [R, H], from S,
+    M and H; S may be known only when the graph runs. Distances beyond `clamp_len` count as this
+    one; 0 or less: no limit."""
     count = memory + 2 * length
     place = ops.cast(memory + length - ops.arange(count, dtype="int32"), "float32")
     if clamp_len > 0:
@@ -39,11 +36,8 @@ def distances(length: int | Tensor, memory: int, clamp_len: int, width: int) -> 
 
 
 def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
-    """Scores by distance [B, N, Q, R] -> by key [B, N, Q, K], for `keys` K.
-
-    Args:
-        places: int32 [B, Q], the queries' positions; None: 0, 1, ..., S - 1.
-    """
+    """Scores by distance [B, N, Q, R] -> by key [B, N, Q, K], for `keys` K. `places` are the
+    queries' positions, int32 [B, Q]; None: 0, 1, ..., S - 1."""
     if places is not None:
         length = ops.shape(scores)[-1] - keys
         return _shift_by(scores, length - places, length)
@@ -53,7 +47,7 @@ def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
 
 
 def on_tpu() -> bool:
-    """Returns whether the backend computes on a TPU."""
+    """Whether the backend computes on a TPU."""
     return keras.config.backend() != "torch" and any(
         name.startswith("tpu") for name in keras.distribution.list_devices())
 
@@ -73,11 +67,8 @@ def _shift_by(scores, steps, most):
 
 
 def multiply(x: Tensor, shared: Tensor) -> Tensor:
-    """The product of [B, N, Q, D] and [C, N, D, M], [B, N, Q, M].
-
-    One head is multiplied without the dimension N: with it, oneDNN is wrong or crashes on AVX-512
-    if C is 1.
-    """
+    """The product of [B, N, Q, D] and [C, N, D, M], [B, N, Q, M]. One head is multiplied without
+    the dimension N: with it, oneDNN is wrong or crashes on AVX-512 if C is 1."""
     if shared.shape[1] == 1:
         return ops.matmul(x[:, 0], shared[:, 0])[:, None]
     return ops.matmul(x, shared)
@@ -100,17 +91,15 @@ class Seen(NamedTuple):
 
 
 def hiding(is_hidden: Tensor) -> Tensor:
-    """Returns an addend of scores, float32, that hides keys from queries."""
+    """An addend of scores, float32, that hides keys from queries."""
     return ops.cast(is_hidden, "float32") * -_HIDDEN
 
 
 @register
 class RelativeAttention(FromConfig, keras.layers.Layer):
     """Softmax of the sum of a query's scores by a key's content, its distance and its segment.
-
     Queries have a bias for each of the three: `r_w`, `r_r` and `r_s`, [N, D]. Their names lack
-    "bias", since the original decays them like matrices.
-    """
+    "bias", since the original decays them like matrices."""
 
     def __init__(self, config: XLNetConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -134,14 +123,9 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, keys: tuple, seen: Seen, shared: tuple,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The heads' outputs, float [B, Q, N D], and the attention probabilities [B, N, Q, K].
-
-        Args:
-            x: float [B, Q, H].
-            keys: result of `keys`.
-            seen: of this stream.
-            shared: the query biases of all layers, where layers have none of their own.
-        """
+        """The heads' outputs, float [B, Q, N D], and the attention probabilities [B, N, Q, K]. x,
+        float [B, Q, H], is of a stream that sees `seen` of the result of `keys`. `shared` are the
+        query biases of all layers, where layers have none of their own."""
         key, value, by_distance = keys
         word, relative, segment = (ops.cast(v, self.compute_dtype)[:, None]     # [N, 1, D]
                                    for v in (self.biases if self.config.untie_r else shared))
@@ -212,11 +196,10 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
              distances: Tensor, seen: Seen, asked: Seen | None, shared: tuple = (),
              head_mask: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Returns both streams, and the content's attention probabilities [B, N, S, K].
+        """Both streams, and the content's attention probabilities [B, N, S, K], from content, float
+        [B, S, H], and the query, float [B, P, H], or None.
 
         Args:
-            content: float [B, S, H].
-            query: float [B, P, H], or None for no query stream.
             memory: float [B, M, H], the layer's earlier input, or None.
             distances: float [C, R, H], with dropout.
             seen, asked: of the content, and of the queries.
@@ -271,11 +254,9 @@ class Summary(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, input_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """float [B, S, H] and integer [B, S], 1 for tokens -> float [B, H].
-
-        The mean includes padding, as in the original, and the first position may be padding; the
-        last token precedes padding on the right.
-        """
+        """float [B, S, H] and integer [B, S], 1 for tokens -> float [B, H]. The mean includes
+        padding, as in the original, and the first position may be padding; the last token precedes
+        padding on the right."""
         kind = self.config.summary_type
         if kind == "last":
             summary = last_token(x, input_mask)

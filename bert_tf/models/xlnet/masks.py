@@ -17,8 +17,8 @@ tf = lazy_loader.load("tensorflow")
 
 
 def indices(ranks, hidden, target, reuse_len: int):
-    """Returns two numbers for each position, which decide its visible tokens: position i sees key j
-    unless query_order[i] <= key_order[j].
+    """Two numbers for each position, key_order and query_order, int32 [B, S], which decide its
+    visible tokens: position i sees key j unless query_order[i] <= key_order[j].
 
     The two parts of a sequence are ordered apart; the second sees all of the first, which sees
     nothing of the second. In its part a position sees the tokens that are not hidden and the hidden
@@ -28,9 +28,6 @@ def indices(ranks, hidden, target, reuse_len: int):
         ranks: int32 [B, S], the place of each position in the order of its part.
         hidden: bool [B, S], tokens that are predicted, and [SEP] and [CLS].
         target: bool [B, S], tokens that are predicted.
-
-    Returns:
-        key_order and query_order, int32 [B, S].
     """
     rev = tf.where(hidden, ranks, -1)
     own = tf.where(target, rev, rev + 1)
@@ -66,14 +63,10 @@ def _of_rows(masks, batch, numbers):
 
 @dataclasses.dataclass(frozen=True)
 class Permutations:
-    """Draws the order of prediction while training, for whole batches of records.
-
-    A record's order depends on the seed and on the record's number in the stream alone.
-
-    Attributes:
-        perm_size: tokens that are permuted together; longer parts have the same permutation in each
-            of their windows of this length.
-    """
+    """Draws the order of prediction while training, for whole batches of records. A record's order
+    depends on the seed and on the record's number in the stream alone. `perm_size` tokens are
+    permuted together; longer parts have the same permutation in each of their windows of this
+    length."""
 
     max_seq_length: int
     reuse_len: int
@@ -88,16 +81,9 @@ class Permutations:
             "next_sentence_labels")
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
-        """The features of a batch.
-
-        Args:
-            batch: input, is_masked and seg_id, int32 [B, S], label, int32 [B, 1], and
-                is_real_example where there is one.
-            numbers: int64 [B], the number of each record in the stream.
-
-        Returns:
-            The features of `order`; is_backward, int32 [B, 1]; and is_real_example if it exists.
-        """
+        """The features of `order`, is_backward, int32 [B, 1], and is_real_example if it exists. A
+        batch has input, is_masked and seg_id, int32 [B, S], and label, int32 [B, 1]. `numbers`,
+        int64 [B], are those of its records in the stream."""
         size = self.perm_size
         uniforms = tf.reshape(draw_uniforms(seed, numbers, 2 * size), [-1, 2, size])
         # The place of each in the order of the uniforms.
@@ -105,17 +91,10 @@ class Permutations:
         return {**ordered, **_of_rows(self, batch, numbers)}
 
     def order(self, batch: dict, permutations) -> dict:
-        """Returns the features of a batch, given its orders.
-
-        Args:
-            permutations: int32 [B, 2, perm_size], the rank of each position of a window, of the
-                first part and of the second.
-
-        Returns:
-            dict of input_ids, input_mask (ones), segment_ids, key_order and query_order, int32 [B,
-            S]; masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B,
-            P]; next_sentence_labels, int32 [B, 1].
-        """
+        """input_ids, input_mask (ones), segment_ids, key_order and query_order, int32 [B, S];
+        masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B, P];
+        next_sentence_labels, int32 [B, 1]. `permutations`, int32 [B, 2, perm_size], has the rank of
+        each position of a window, of the first part and of the second."""
         ids, size = batch["input"], self.max_seq_length
         special = (ids == self.cls_id) | (ids == self.sep_id)
         masked = batch["is_masked"] > 0

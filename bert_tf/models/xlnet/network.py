@@ -15,14 +15,7 @@ from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Network, Tensor, register
 from bert_tf.layers.changes import add_noise
 from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
-from bert_tf.models.xlnet.layers import (
-    Seen,
-    Summary,
-    TwoStreamLayer,
-    distances,
-    hiding,
-    query_biases,
-)
+from bert_tf.models.xlnet import layers
 
 
 @register
@@ -51,11 +44,8 @@ class XLNet(Network):
     first positions of the sequences before. It begins as zeros. XLNet attends to the zeros, as in
     the original; a network from left to right counts the filled positions, and sees only these.
 
-    Attributes:
-        reads: names of the features; only the first is required.
-        also_reads: names of the permutation language model's features.
-        carries: the memory, with the shape of a row.
-        takes_noise: whether features are added to its embeddings, see `call`.
+    Only the first feature of `reads` is required; `also_reads` are the permutation language
+    model's.
     """
 
     reads = ("input_ids", "input_mask", "segment_ids")
@@ -67,12 +57,12 @@ class XLNet(Network):
         super().__init__(config, name=name, **kwargs)
         policy = self.dtype_policy
         self.embeddings = XLNetEmbeddings(config, name="embeddings", dtype=policy)
-        self.layers_ = [TwoStreamLayer(config, name=f"layer_{i}", dtype=policy)
+        self.layers_ = [layers.TwoStreamLayer(config, name=f"layer_{i}", dtype=policy)
                         for i in range(config.n_layer)]
         self.shared_biases = None
         if not config.untie_r:
             self.shared_biases = SharedBiases(config, name="encoder", dtype=policy)
-        self.pooler = Summary(config, name="pooler", dtype=policy)
+        self.pooler = layers.Summary(config, name="pooler", dtype=policy)
         self.carries: dict[str, tuple[int, ...]] = {}
         if config.mem_len:
             self.carries["memory"] = (config.n_layer, config.mem_len, config.hidden_size)
@@ -107,11 +97,9 @@ class XLNet(Network):
                 dropout. `carried`, a dict with `memory`, float [B, L, M, H], and from left to right
                 `remembered`, float [B, 1], how many of the M positions are used; `is_start` [B, 1],
                 1 where a row forgets them. Others are ignored.
-            training: whether to apply dropout.
-            dropout_seed: see `BertEncoder.call`.
+            training, dropout_seed: see `BertEncoder.call`.
             attention_bias: float [B or 1, N or 1, S, K], added to every layer's attention scores.
             head_mask: float [L, N], a factor for each head's output.
-            return_attention: whether to return `attention_probs` too.
 
         Returns:
             `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, H],
@@ -122,7 +110,7 @@ class XLNet(Network):
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         of_input, of_distances, of_output, of_summary, *seeds = split_seed(
             dropout_seed, 4 + len(self.layers_))
-        memory = _memory(inputs, self.compute_dtype)
+        memory = inputs.get("carried", {}).get("memory")        # [B, L, M, H]
         before = 0 if memory is None else self.config.mem_len
         distances = self._distances(inputs, before, of_distances)
         seen, asked = _see(inputs, before, attention_bias, self.config.is_causal)
@@ -132,16 +120,17 @@ class XLNet(Network):
                                    "query_layer_outputs": [], "attention_probs": []}
         remembered = []
         for i, layer in enumerate(self.layers_):                        # [B, S, H], [B, P, H]
-            past = None if memory is None else memory[:, i]             # [B, M, H]
-            remembered.append(None if past is None else _remember(past, content, self.config))
+            past = None
+            if memory is not None:
+                past = ops.cast(memory[:, i], self.compute_dtype)       # [B, M, H]
+                remembered.append(_remember(past, content, self.config))
             content, query, probs = layer(content, query, past, distances, seen, asked, shared,
                                           None if head_mask is None else head_mask[i], seeds[i])
             outputs["layer_outputs"].append(content)
             outputs["query_layer_outputs"].append(query)
             outputs["attention_probs"].append(probs)
         if memory is not None:
-            outputs["carried"] = {"memory": ops.cast(ops.stack(remembered, axis=1), "float32"),
-                                  **_count_remembered(inputs, self.config)}
+            outputs["carried"] = _carried(inputs, remembered, self.config)
         for name, stream in (("sequence_output", content), ("query_output", query)):
             if stream is not None:
                 outputs[name] = dropout(stream, self.config.dropout, of_output)
@@ -166,7 +155,7 @@ class XLNet(Network):
     def _distances(self, inputs, memory, seed):
         """float [C, R, H], with the opposite sign for rows that run backward."""
         config, length = self.config, ops.shape(inputs["input_ids"])[1]
-        vectors = ops.cast(distances(length, memory, config.clamp_len, config.hidden_size),
+        vectors = ops.cast(layers.distances(length, memory, config.clamp_len, config.hidden_size),
                            self.compute_dtype)[None]
         if inputs.get("is_backward") is not None:
             # The sine, the first half, is odd, and the cosine even.
@@ -181,40 +170,46 @@ class XLNet(Network):
 
 
 def _see(inputs, memory, attention_bias, is_causal):
-    """The content's `Seen`, for M = `memory`, and the queries', None where there are no queries."""
+    """`Seen` of the content, for M = `memory`, and of the queries, None where there are none."""
     length, places = ops.shape(inputs["input_ids"])[1], _queries(inputs)
     content, query = _biases(inputs, length, memory, is_causal)
     if attention_bias is not None:
         extra = ops.cast(attention_bias, "float32")
         content, query = (extra if bias is None else bias + extra for bias in (content, query))
-    segments = _segments(inputs.get("segment_ids"), memory)
+    segments = inputs.get("segment_ids")
+    if segments is not None:    # whether token and key are of different segments, bool [B, S, K]
+        # The memory counts as segment 0.
+        keys = ops.pad(segments, [(0, 0), (memory, 0)])
+        segments = ops.not_equal(segments[:, :, None], keys[:, None])
     if places is None:
-        return Seen(segments, content), None
+        return layers.Seen(segments, content), None
     places = ops.cast(places, "int32")
     used = inputs.get("masked_lm_weights")
-    return Seen(segments, content), Seen(
+    return layers.Seen(segments, content), layers.Seen(
         None if segments is None else ops.take_along_axis(segments, places[..., None], axis=1),
         None if query is None else ops.take_along_axis(query, places[:, None, :, None], axis=2),
         places, None if used is None else ops.cast(used > 0, "float32"))
 
 
 def _queries(inputs):
-    """Returns the positions of the query stream, or None: a token that sees everything, itself too,
-    has nothing to ask."""
+    """The queries' positions, or None: a token that sees everything, itself too, asks nothing."""
     is_restricted = any(inputs.get(name) is not None for name in ("perm_mask", "query_order"))
     return inputs.get("masked_lm_positions") if is_restricted else None
 
 
-def _memory(inputs, dtype):
-    """float [B, L, M, H] in `dtype`, or None."""
-    memory = inputs.get("carried", {}).get("memory")
-    return None if memory is None else ops.cast(memory, dtype)
-
-
 def _remember(past, content, config):
-    """Returns a layer's memory [B, M, H] after a sequence."""
-    new = content[:, :config.reuse_len] if config.reuse_len else content
+    """A layer's memory [B, M, H] after a sequence."""
+    new = content[:, :config.reuse_len or None]
     return ops.stop_gradient(ops.concatenate([past, new], axis=1)[:, -config.mem_len:])
+
+
+def _carried(inputs, remembered, config):
+    """The layers' memory after a sequence, and the count of its positions if not all are used."""
+    carried = {"memory": ops.cast(ops.stack(remembered, axis=1), "float32")}
+    if (used := _remembered(inputs)) is not None:
+        new = ops.cast(config.reuse_len or ops.shape(inputs["input_ids"])[1], "float32")
+        carried["remembered"] = ops.minimum(used + new, float(config.mem_len))
+    return carried
 
 
 def _remembered(inputs):
@@ -223,24 +218,6 @@ def _remembered(inputs):
     if used is None or inputs.get("is_start") is None:
         return used
     return used * (1.0 - ops.cast(inputs["is_start"], "float32"))
-
-
-def _count_remembered(inputs, config):
-    """Returns the count after a sequence as `carried` holds it; empty where all are used."""
-    used = _remembered(inputs)
-    if used is None:
-        return {}
-    new = ops.cast(config.reuse_len or ops.shape(inputs["input_ids"])[1], "float32")
-    return {"remembered": ops.minimum(used + new, float(config.mem_len))}
-
-
-def _segments(ids, memory):
-    """bool [B, S, K]: whether token and key are of different segments; None without segments."""
-    if ids is None:
-        return None
-    # The memory counts as segment 0.
-    keys = ops.pad(ids, [(0, 0), (memory, 0)])
-    return ops.not_equal(ids[:, :, None], keys[:, None])
 
 
 def _biases(inputs, length, memory, is_causal):
@@ -261,13 +238,13 @@ def _biases(inputs, length, memory, is_causal):
     if hidden is None:
         return None, None
     other = ops.not_equal(place[:, None], place[None])[None]
-    biases = [hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
+    biases = [layers.hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
               for x in (ops.logical_and(hidden, other), hidden)]
     used = _remembered(inputs) if memory else None
     if used is None:        # the memory is always seen
         return biases
     empty = ops.cast(ops.arange(memory), "float32")[None] < memory - used       # [B, M]
-    past = hiding(ops.pad(empty, [(0, 0), (0, length)]))[:, None, None]         # [B, 1, 1, K]
+    past = layers.hiding(ops.pad(empty, [(0, 0), (0, length)]))[:, None, None]      # [B, 1, 1, K]
     return [bias + past for bias in biases]
 
 
@@ -276,4 +253,4 @@ class SharedBiases(FromConfig, keras.layers.Layer):
     """The query biases that all layers share."""
 
     def build(self, input_shape: Any = None) -> None:
-        self.variables_ = query_biases(self)
+        self.variables_ = layers.query_biases(self)

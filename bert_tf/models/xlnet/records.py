@@ -16,11 +16,7 @@ import numpy as np
 
 @dataclasses.dataclass
 class Stream:
-    """A text; a flag that changes between sentences separates them.
-
-    Attributes:
-        documents: number of blank lines, plus one.
-    """
+    """A text; a flag that changes between sentences separates them."""
 
     ids: np.ndarray
     flags: np.ndarray
@@ -30,15 +26,9 @@ class Stream:
 
 def read_stream(lines: Sequence[str], tokenizer, eod_id: int | None, holds_ids: bool = False
                 ) -> Stream:
-    """Returns the stream of one file: every line is a sentence.
-
-    Args:
-        eod_id: the token of a blank line, a sentence of its own; None leaves blank lines out.
-        holds_ids: whether the lines hold ids, not text.
-
-    Raises:
-        ValueError: a line does not hold ids.
-    """
+    """The stream of one file: every line is a sentence. `eod_id` is the token of a blank line, a
+    sentence of its own; None leaves blank lines out. With `holds_ids` lines hold ids, not text;
+    ValueError if they do not."""
     # TensorFlow's reader of lines drops carriage returns wherever they are.
     lines = [line.replace("\r", "") for line in lines]
     blank = np.array([not line.strip() for line in lines], bool)
@@ -72,15 +62,9 @@ def join(streams: Sequence[Stream], order: np.ndarray) -> Stream:
 
 
 def cut_rows(stream: Stream, rows: int, cores: int, bi_data: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The stream in rows of equal length; the remaining tokens at its end are left out.
-
-    Args:
-        cores: how many devices share the rows.
-        bi_data: whether the second half of each device's rows is the first half read backward.
-
-    Returns:
-        ids, int32 [R, N], and flags, bool [R, N].
-    """
+    """The stream in rows of equal length, ids, int32 [R, N], and flags, bool [R, N]; the remaining
+    tokens at its end are left out. `cores` devices share the rows; with `bi_data` the second half
+    of each device's rows is the first half read backward."""
     forward = rows // (1 + bi_data)
     length = len(stream.ids) // forward
 
@@ -93,7 +77,7 @@ def cut_rows(stream: Stream, rows: int, cores: int, bi_data: bool) -> tuple[np.n
 
 
 def is_backward(row, rows: int, cores: int, bi_data: bool):
-    """Returns whether a row, int or array or tensor, reads the text backward."""
+    """Whether a row, int or array or tensor, reads the text backward."""
     per_core = rows // cores
     return (row % per_core >= per_core // 2) & bi_data
 
@@ -134,15 +118,9 @@ class Pair:
 
 def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
                   draws: random.Random) -> Pair | None:
-    """`_split_a_and_b`: a run of sentences and the text after it, or text elsewhere in the row.
-
-    Args:
-        changes: where sentences begin in the row, without the first sentence, sorted.
-        total: tokens of A and B together.
-
-    Returns:
-        The pair; None where the row ends too early, also for the token after B.
-    """
+    """`_split_a_and_b`: a run of sentences and the text after it, or text elsewhere in the row,
+    with `total` tokens together; None where the row ends too early, also for the token after B.
+    `changes` are the places where sentences begin in the row, without the first, sorted."""
     if begin + total >= length:
         return None
     first, last = bisect_right(changes, begin), bisect_left(changes, begin + total)
@@ -175,11 +153,7 @@ def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
 
 class MaskSampler:
     """Draws runs of tokens to predict, each in a context that is not predicted (the original's
-    `_sample_mask`).
-
-    Args:
-        continues: bool [V], whether each token continues a word.
-    """
+    `_sample_mask`). `continues`, bool [V], says whether each token continues a word."""
 
     def __init__(self, shape: Shape, continues: np.ndarray, draws: np.random.RandomState) -> None:
         self._shape, self._begins, self._draws = shape, ~continues, draws
@@ -188,12 +162,8 @@ class MaskSampler:
         self._cumulative = cumulative / cumulative[-1]      # as np.random.choice draws
 
     def sample(self, ids: np.ndarray, reverse: bool, goal: int | None) -> np.ndarray:
-        """Returns which tokens of `ids`, int [n], are predicted, bool [n].
-
-        Args:
-            reverse: whether the text runs backward.
-            goal: the number of predictions; None: all that are drawn.
-        """
+        """Which tokens of `ids`, int [n], are predicted, bool [n]. `reverse`: whether the text runs
+        backward; `goal`: the number of predictions; None: all that are drawn."""
         begins = self._begins[ids[::-1] if reverse else ids]
         starts, size = np.flatnonzero(begins).tolist(), len(ids)
         mask = np.zeros(size, bool)
@@ -236,17 +206,9 @@ class StreamRecords:
 
 def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, sep_id: int,
                  sampler: MaskSampler, draws: random.Random) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the records of a stream, a batch at a time: row r of each batch begins `reuse_len`
-    tokens after row r of the last batch.
-
-    Args:
-        ids: int [R, N].
-        flags: bool [R, N], see `Stream`.
-
-    Yields:
-        dict of input, target and seg_id, int32 [R, S], is_masked, bool [R, S], and label, int32 [R,
-        1].
-    """
+    """Yields the records of a stream, ids int [R, N] and flags bool [R, N], a batch at a time:
+    input, target and seg_id, int32 [R, S], is_masked, bool [R, S], and label, int32 [R, 1]. Row r
+    of each batch begins `reuse_len` tokens after row r of the last batch."""
     rows, length = ids.shape
     size, reuse = shape.max_seq_length, shape.reuse_len
     goals: tuple = None, None

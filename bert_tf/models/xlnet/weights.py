@@ -13,7 +13,6 @@ from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.files import read_json, write_json
 
-TYPE = "xlnet"
 CONFIG, PREFIX = "xlnet_config.json", "xlnet_model.ckpt"
 HEADS = ("query", "key", "value")
 BIASES = ("r_w", "r_r", "r_s")
@@ -28,8 +27,8 @@ _TASK = re.compile(r"model/(classification|regression)_[^/]+/logit/")
 
 
 def _tf_table(head, layers):
-    """The original's table, with a task's `head` or None; `layers`: whether its stacked tensors are
-    split, one a layer."""
+    """The original's table, with a task's `head`; `layers`: whether its stacked tensors are
+    split."""
     block, biases, numbered, logits = f"{_BODY}/layer_{{i}}", "encoder", "", []
     if layers:
         biases, numbered = f"{ATTENTION}/self", "/{i}"
