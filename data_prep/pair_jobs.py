@@ -4,7 +4,7 @@ from typing import Any
 
 from bert_tf.data.text import corpus, places
 from bert_tf.errors import InputError
-from bert_tf.models.ernie import labelled_pairs
+from bert_tf.models.ernie import segments as labelled_pairs
 from bert_tf.models.t5.records import create_pairs
 from bert_tf.recipes import Recipe
 from data_prep.pretraining_flags import PretrainingDataFlags

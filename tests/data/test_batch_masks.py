@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.data.text.corpus import tokenize_documents
 from bert_tf.models.distilbert.masks import BatchMasks, token_weights
-from bert_tf.models.roberta.blocks import lines
+from bert_tf.models.roberta.segments import lines
 from bert_tf.recipes import find
 from bert_tf.tokenization import open_tokenizer
 

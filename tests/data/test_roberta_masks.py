@@ -12,13 +12,13 @@ from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking.dynamic import draw_uniforms
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.models.roberta.blocks import cut_blocks
 from bert_tf.models.roberta.masks import (
     BlockMasksInTraining,
     block_seed,
     drawable,
     mask_block,
 )
+from bert_tf.models.roberta.segments import cut_blocks
 from bert_tf.tokenization import open_tokenizer
 from data_prep.create_pretraining_data import PretrainingDataFlags
 

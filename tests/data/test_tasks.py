@@ -14,7 +14,7 @@ from bert_tf.data.text import corpus, units
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.errors import InputError
 from bert_tf.models.ernie.mixture import TABLES, TaskSchedule, continual
-from bert_tf.models.ernie.paragraphs import ORDERS, permutation
+from bert_tf.models.ernie.segments import ORDERS, permutation
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 

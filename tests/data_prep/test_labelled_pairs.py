@@ -10,7 +10,7 @@ from bert_tf import recipes
 from bert_tf.config import EncoderConfig
 from bert_tf.data import open_records
 from bert_tf.errors import InputError
-from bert_tf.models.ernie.labelled_pairs import find_labels
+from bert_tf.models.ernie.segments import find_labels
 from bert_tf.tokenization import open_tokenizer
 from data_prep import create_pretraining_data
 from data_prep.create_pretraining_data import PretrainingDataFlags

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from bert_tf.data.segments.pairs import Slices, segment_pairs
 from bert_tf.errors import InputError
 from bert_tf.models.electra.segments import electra_segments
-from bert_tf.models.ernie.labelled_pairs import labelled_pairs
-from bert_tf.models.ernie.paragraphs import ORDERS, sentence_distance, sentence_reordering
+from bert_tf.models.ernie import segments as ernie
 from bert_tf.models.modernbert.segments import document_runs
-from bert_tf.models.roberta import blocks
+from bert_tf.models.roberta import segments as blocks
 from bert_tf.recipes.recipe import Segments
 
 # The labels of pairs with negatives="three_way".
@@ -87,11 +86,11 @@ PAIRINGS = {
                           ("line_texts", "for lm_lstm and sa_lstm, each line is a text"))},
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True, shortens=True,
                        help="ELECTRA's: successive sentences of one document, divided in two"),
-    "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1,
+    "sentence_reordering": Pairing(ernie.sentence_reordering, num_labels=ernie.ORDERS, segments=1,
                                    shortens=True),
-    "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2, shortens=True),
+    "sentence_distance": Pairing(ernie.sentence_distance, num_labels=3, segments=2, shortens=True),
     # The recipe has the number of labels.
-    "labelled_pairs": Pairing(labelled_pairs, num_labels=0, segments=2, is_labelled=True),
+    "labelled_pairs": Pairing(ernie.labelled_pairs, num_labels=0, segments=2, is_labelled=True),
 }
 
 

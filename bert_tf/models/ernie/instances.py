@@ -1,5 +1,4 @@
-"""Instances of ERNIE 2.0's tasks: records of all tasks have the same features (arXiv:1907.12412,
-section 4)."""
+"""Instances of ERNIE 2.0's tasks: all have the same features (arXiv:1907.12412, section 4)."""
 
 import dataclasses
 from typing import Any, Self

@@ -28,10 +28,9 @@ _LOWEST = 1         # random ids are any but the id of padding
 def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
                 uniforms: np.ndarray, replacements: np.ndarray, masked_lm_prob: float = 0.15,
                 shares: tuple[float, float] = (0.8, 0.1)) -> tuple[np.ndarray, np.ndarray]:
-    """Throws the coins of N tokens.
-
-    A unit that nothing follows in its sequence, not even a special token, is never chosen, nor is a
-    unit that begins a sequence.
+    """Throws the coins of N tokens: bool [N], whether a token is predicted, and int [N], its
+    replacement: an id, MASK or KEEP. A unit that nothing follows in its sequence, not even a
+    special token, is never chosen, nor is a unit that begins a sequence.
 
     Args:
         labels: int [N], `OUTSIDE` for special tokens, else `BEGINS` or `GOES_ON`.
@@ -39,9 +38,6 @@ def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
         by_unit: bool [N], whether the token's sequence chooses units, not single tokens.
         uniforms: float [N] in [0, 1). A unit's coin is its first token's.
         replacements: int [N], ids of random tokens.
-
-    Returns:
-        bool [N], whether a token is predicted, and int [N], its replacement: an id, MASK or KEEP.
     """
     if not len(labels):
         return np.zeros(0, bool), np.zeros(0, int)
@@ -66,16 +62,15 @@ def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
 
 def draw_coins(rng: np.random.RandomState, labels: np.ndarray, first: np.ndarray,
                by_unit: np.ndarray, vocab_size: int, **options) -> tuple[np.ndarray, np.ndarray]:
-    """Draws the numbers that the original draws for a batch of N tokens from numpy's legacy
-    generator, and throws the coins; see `throw_coins`."""
+    """`throw_coins` with the numbers that the original draws for a batch of N tokens."""
     uniforms = rng.random_sample(len(labels))
     replacements = rng.randint(_LOWEST, vocab_size, len(labels))
     return throw_coins(labels, first, by_unit, uniforms, replacements, **options)
 
 
 class CoinMasks:
-    """Draws the masks of sequences, as `bert.StaticMasks` does. The sequences between two calls of
-    `place` are one batch of the original."""
+    """As `bert.StaticMasks`; sequences between two calls of `place` are one batch of the
+    original."""
 
     def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
                  stream: PythonRandom, options: Any, room: int) -> None:
@@ -119,12 +114,8 @@ class CoinMasks:
 
 def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
                  slots: int) -> tuple[Masks, int]:
-    """The first predictions of each sequence as `Masks`, and how many had no room.
-
-    Args:
-        chosen, shown: [N], the results of `throw_coins` for sequences one after the other.
-        lengths: int [M], the length of each.
-    """
+    """The first predictions of each sequence as `Masks`, and how many had no room. `chosen` and
+    `shown`, [N], are `throw_coins`' of sequences of `lengths`, int [M], one after the other."""
     places = np.flatnonzero(chosen)
     starts = np.cumsum(lengths) - lengths
     row = np.searchsorted(starts, places, "right") - 1

@@ -13,14 +13,13 @@ import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.data.batches.pipeline import RecordSet
-from bert_tf.data.records.features import RecordFormat
 from bert_tf.data.segments import pairing
 from bert_tf.errors import InputError
 
 
 def continual(count: int, steps: int) -> list[list[int]]:
-    """Returns the steps by stage of each task in continual learning (arXiv:1907.12412, section
-    5.4): each stage adds a task to the earlier tasks, and all tasks have equally many steps.
+    """The steps by stage of each task in continual learning (arXiv:1907.12412, section 5.4): each
+    stage adds a task to the earlier tasks, and all tasks have equally many steps.
 
     Of N steps, a task has N / (count + 1) in each stage but its first, which has the rest: for four
     tasks of 50 steps 20 10 10 10, 0 30 10 10, 0 0 40 10 and 0 0 0 50.
@@ -38,37 +37,27 @@ def _share(steps, count):
     return [steps // count + (index < steps % count) for index in range(count)]
 
 
-def together(count: int, steps: int) -> list[list[int]]:
-    return [[share] for share in _share(steps, count)]
-
-
 def successive(count: int, steps: int) -> list[list[int]]:
     return [[0] * task + [share] + [0] * (count - 1 - task)
             for task, share in enumerate(_share(steps, count))]
 
 
-TABLES = {"continual": continual, "together": together, "successive": successive}
+TABLES = {"continual": continual, "successive": successive,
+          "together": lambda count, steps: [[share] for share in _share(steps, count)]}
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskSchedule:
-    """The steps of each task.
-
-    Attributes:
-        table: a row of steps by stage for each.
-    """
+    """The steps of each task; `table` has a row of steps by stage for each."""
 
     names: tuple[str, ...]
     table: tuple[tuple[int, ...], ...]
 
     @classmethod
     def parse(cls, values: Sequence[str], names: Sequence[str], steps: int) -> "TaskSchedule":
-        """Returns the schedule that a flag's values describe: a name in `TABLES`, or
-        NAME=STEPS/STEPS/... for each task.
-
-        Raises:
-            InputError: the values are neither, or have another number of steps.
-        """
+        """The schedule that a flag's values describe: a name in `TABLES`, or NAME=STEPS/STEPS/...
+        for each task. Raises InputError if the values are neither, or have another number of
+        steps."""
         if len(values) == 1 and values[0] in TABLES:
             table = TABLES[values[0]](len(names), steps)
             return cls(tuple(names), tuple(map(tuple, table)))
@@ -89,10 +78,8 @@ class TaskSchedule:
 
     @functools.cached_property
     def tasks(self) -> np.ndarray:
-        """int16 [steps], the number of each step's task.
-
-        In a stage each step takes the task that is furthest behind its share, the first of several.
-        """
+        """int16 [steps], the number of each step's task. In a stage each step takes the task that
+        is furthest behind its share, the first of several."""
         numbers = []
         for counts in np.array(self.table, np.int64).T:
             total, done = counts.sum(), np.zeros_like(counts)
@@ -104,18 +91,14 @@ class TaskSchedule:
         return np.array(numbers, np.int16)
 
     def counts(self, step: int) -> list[int]:
-        """Returns how many of the steps before `step` each task has."""
+        """How many of the steps before `step` each task has."""
         return np.bincount(self.tasks[:step], minlength=len(self.names)).tolist()
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskMixture:
-    """Records of several tasks, as `RecordSet` has them for one kind.
-
-    Attributes:
-        sets: the `RecordSet` of each task, by its name, in the order of the schedule.
-        schedule: None where nothing is trained.
-    """
+    """Records of several tasks, as `RecordSet` has them for one kind: `sets` by their names, in the
+    order of the schedule, which is None where nothing is trained."""
 
     sets: Mapping[str, RecordSet]
     schedule: TaskSchedule | None = None
@@ -129,33 +112,16 @@ class TaskMixture:
     def size(self) -> int:
         return sum(records.size for records in self.sets.values())
 
-    @property
-    def _first(self) -> RecordSet:
-        return next(iter(self.sets.values()))
-
-    @property
-    def format(self) -> RecordFormat:
-        return self._first.format
-
-    @property
-    def manifest(self) -> dict | None:
-        return self._first.manifest
-
-    @property
-    def vocab_hash(self) -> str | None:
-        return self._first.vocab_hash
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        return tuple(self.sets)
+    _first = property(lambda self: next(iter(self.sets.values())))
+    format = property(lambda self: self._first.format)
+    manifest = property(lambda self: self._first.manifest)
+    vocab_hash = property(lambda self: self._first.vocab_hash)
+    tasks = property(lambda self: tuple(self.sets))
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
               num_labels: int = 0) -> "TaskMixture":
-        """See `RecordSet.check`; each task has its own number of labels.
-
-        Raises:
-            InputError: the records of two tasks have other features, sizes or vocabularies.
-        """
+        """See `RecordSet.check`; each task has its own number of labels. Raises InputError if the
+        records of two tasks have other features, sizes or vocabularies."""
         for name, records in self.sets.items():
             for own, other, what in (
                     (self.format.names, records.format.names, "features"),
@@ -188,12 +154,9 @@ class TaskMixture:
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """Returns batches as `RecordSet.training_batches`, to the end of the schedule. The records
-        of each task have a stream of their own, which continues after the task's earlier steps.
-
-        Raises:
-            InputError: these steps had batches of another size.
-        """
+        """Batches as `RecordSet.training_batches`, to the end of the schedule. The records of each
+        task have a stream of their own, which continues after the task's earlier steps. Raises
+        InputError if these steps had batches of another size."""
         if taken and taken != self.step * global_batch:
             raise InputError(f"--train_batch_size={global_batch}: the run took {taken:,} records "
                              f"in {self.step:,} steps, and records of several tasks can't be "
@@ -209,8 +172,7 @@ class TaskMixture:
 
     def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
                            worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """Returns batches as `RecordSet.evaluation_batches`, one task after the other; each has its
-        share of the steps."""
+        """Batches as `RecordSet`'s, one task after the other; each has its share of the steps."""
         share = -(-max_steps // len(self.sets))
         batches = [records.evaluation_batches(global_batch, share, replicas, worker, workers)
                    for records in self.sets.values()]

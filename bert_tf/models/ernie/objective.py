@@ -1,8 +1,6 @@
 """ERNIE 2.0's pre-training tasks in addition to the masked LM (arXiv:1907.12412, section 4).
-
-Records of all tasks have the same features. `task_ids` gives a record's task by its place in the
-recipe; an objective learns from its own task's records. PaddlePaddle/ERNIE has a head for tasks of
-sequences (model/ernie.py, get_task_output), but not for tasks of tokens.
+PaddlePaddle/ERNIE has a head for tasks of sequences (model/ernie.py, get_task_output), but not for
+tasks of tokens. `task_ids` gives a record's task by its place in the recipe.
 
 Shapes: B batch, S sequence, H hidden.
 """

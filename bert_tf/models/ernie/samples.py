@@ -6,6 +6,7 @@ names each with the probability that units are masked in it, and not single toke
 """
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 
@@ -21,12 +22,8 @@ FOLLOWS, RANDOM = 1, 0
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sequence of n tokens.
-
-    Attributes:
-        ids, segments, labels: list of n ints; for `labels` see `masking.ernie`.
-        label: `FOLLOWS` where the second segment follows the first, else `RANDOM`.
-    """
+    """A sequence of n tokens; for the labels see `models.ernie.masks`. `label` is `FOLLOWS` where
+    the second segment follows the first, else `RANDOM`."""
 
     ids: list[int]
     segments: list[int]
@@ -36,11 +33,7 @@ class Sample:
 
 
 def parse(line: bytes) -> Sample:
-    """Returns the sample of a line.
-
-    Raises:
-        ValueError: the line is malformed; the message ends a sentence.
-    """
+    """The sample of a line. Raises ValueError if it is malformed; the message ends a sentence."""
     parts = line.strip().split(b";")
     if len(parts) != 5:
         raise ValueError(f"has {len(parts)} fields, not 5.")
@@ -59,15 +52,8 @@ def parse(line: bytes) -> Sample:
 
 
 def read_list(path: str, folder: str = "") -> list[tuple[str, float]]:
-    """Returns the files of a list and their probabilities.
-
-    Args:
-        path: a file with `name<TAB>probability` a line.
-        folder: folder of the names; the list's if empty.
-
-    Raises:
-        InputError: a line is malformed; names it.
-    """
+    """The files of a list and their probabilities, `name<TAB>probability` a line. `folder` is of
+    the names; the list's if empty. Raises InputError if a line is malformed; names it."""
     files = []
     with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):
@@ -84,11 +70,8 @@ def read_list(path: str, folder: str = "") -> list[tuple[str, float]]:
 
 
 def read_file(path: str, max_seq_length: int, count: Callable[[str], None]) -> Iterator[Sample]:
-    """The samples of a file; longer ones are left out, and counted as "too_long".
-
-    Raises:
-        InputError: a line is not a sample; names it.
-    """
+    """The samples of a file; longer ones are counted as "too_long". InputError names a wrong
+    line."""
     with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):
             try:
@@ -101,28 +84,13 @@ def read_file(path: str, max_seq_length: int, count: Callable[[str], None]) -> I
                 yield sample
 
 
-def _buffers(samples):
-    buffer = []
-    for sample in samples:
-        buffer.append(sample)
-        if len(buffer) == _BUFFER:
-            yield buffer
-            buffer = []
-    if buffer:
-        yield buffer
-
-
 def with_negatives(samples: Iterable[Sample], rng: np.random.RandomState, max_seq_length: int,
                    count: Callable[[str], None]) -> Iterator[Sample]:
     """Positive samples and as many negative ones, of a segment of one and one of the next.
-
-    Args:
-        max_seq_length: S; negatives that are longer are left out, and counted as "negatives_lost".
-
-    Raises:
-        InputError: a sample has another label.
-    """
-    for buffer in _buffers(samples):
+    Negatives of more than S tokens are left out, and counted as "negatives_lost". Raises InputError
+    if a sample has another label."""
+    samples = iter(samples)
+    while buffer := list(itertools.islice(samples, _BUFFER)):
         if any(sample.label != FOLLOWS for sample in buffer):
             raise InputError("--generate_neg_sample: the data already hold negative samples (label "
                              "0); leave the flag out.")
@@ -161,11 +129,7 @@ def _segment(sample, most, sep_id):
 def read_samples(files: Iterable[tuple[str, float]], rng: np.random.RandomState,
                  max_seq_length: int, generate_neg_sample: bool,
                  count: Callable[[str], None]) -> Iterator[Sample]:
-    """Yields the samples of the first epoch, in the original's order of training.
-
-    Args:
-        files: see `read_list`; they are shuffled in place.
-    """
+    """Yields the samples of the first epoch of `read_list`'s files, in the original's order."""
     files = list(files)
     rng.shuffle(files)
     for path, probability in files:

@@ -12,21 +12,12 @@ import struct
 
 import numpy as np
 
+from bert_tf import files
 from bert_tf.checkpoints import names, rules
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, check_parts, only_head
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, naming
-from bert_tf.files import (
-    absolute,
-    file_size,
-    is_file,
-    list_folder,
-    open_file,
-    read_json,
-    staged,
-    write_json,
-)
 from bert_tf.protobuf import fields, unpack_ints, varint
 
 _WORDS = "word_embedding"
@@ -75,16 +66,22 @@ def _table(task, heads=()):
 
 def find(path: str) -> str | None:
     """The file of the word embeddings in the folder or its `params`, or None."""
-    files = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
+    places = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
     if os.path.basename(path) == _WORDS:
-        files = [path]
-    return next((file for file in files if is_file(file)), None)
+        places = [path]
+    return next((file for file in places if files.is_file(file)), None)
 
 
-def _description(data):
-    """The type and the shape in a `VarType.TensorDesc`."""
+def _head(file):
+    """The type and the shape of the tensor in a file, which is left at its numbers."""
+    version, levels = struct.unpack("<IQ", file.read(12))
+    for _ in range(levels):
+        file.seek(struct.unpack("<Q", file.read(8))[0], os.SEEK_CUR)
+    tensor_version, size = struct.unpack("<Ii", file.read(8))
+    if version or tensor_version or not 0 < size < 1 << 12:
+        raise ValueError(f"versions {version}, {tensor_version}")
     code, shape = 0, []
-    for number, kind, value in fields(data):
+    for number, kind, value in fields(file.read(size)):     # of a `VarType.TensorDesc`
         if number == 1:
             code = value
         elif number == 2 and kind == 2:     # packed
@@ -96,35 +93,24 @@ def _description(data):
     return _DTYPES[code], tuple(shape)
 
 
-def _head(file):
-    """Returns the type and the shape of the tensor in a file, which is left at its numbers."""
-    version, levels = struct.unpack("<IQ", file.read(12))
-    for _ in range(levels):
-        file.seek(struct.unpack("<Q", file.read(8))[0], os.SEEK_CUR)
-    tensor_version, size = struct.unpack("<Ii", file.read(8))
-    if version or tensor_version or not 0 < size < 1 << 12:
-        raise ValueError(f"versions {version}, {tensor_version}")
-    return _description(file.read(size))
-
-
 def _tensor(path):
     try:
-        with open_file(path, "rb") as file:
+        with files.open_file(path, "rb") as file:
             dtype, shape = _head(file)
             start = file.tell()
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if file_size(path) != start + size:
-            raise ValueError(f"{file_size(path) - start} bytes of values, not {size}")
+        if files.file_size(path) != start + size:
+            raise ValueError(f"{files.file_size(path) - start} bytes of values, not {size}")
     except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
         raise InputError(f"{path} is not a variable of Paddle, or it "
                          f"is damaged ({error}).") from error
     return Tensor(os.path.basename(path), shape, dtype,
-                  lambda: np.memmap(staged(path), dtype, "r", start, shape) if size
+                  lambda: np.memmap(files.staged(path), dtype, "r", start, shape) if size
                   else np.zeros(shape, dtype))
 
 
 def _read_config(path):
-    values = dict(read_json(path))
+    values = dict(files.read_json(path))
     values["type_vocab_size"] = values.pop("sent_type_vocab_size", None) or values.get(
         "type_vocab_size", 2)
     act = values.get("hidden_act")
@@ -137,10 +123,10 @@ def _read_config(path):
 
 def read(file: str) -> Source:
     folder = os.path.dirname(file) or os.curdir
-    places = [os.path.join(folder, ""), os.path.join(os.path.dirname(absolute(folder)), "")]
+    places = [os.path.join(folder, ""), os.path.join(os.path.dirname(files.absolute(folder)), "")]
     config = next(filter(None, (rules.beside(place, _CONFIG) for place in places)), None)
-    tensors = {name: _tensor(os.path.join(folder, name)) for name in sorted(list_folder(folder))
-               if not name.endswith((".json", ".txt"))}
+    names_of = (name for name in files.list_folder(folder) if not name.endswith((".json", ".txt")))
+    tensors = {name: _tensor(os.path.join(folder, name)) for name in sorted(names_of)}
     known = {prefix for _, prefix, _ in _ROWS}
     heads = [match[1] for name in tensors
              if (match := _TASK.fullmatch(name)) and f"{match[1]}_fc" not in known]
@@ -167,13 +153,6 @@ def table_for(weights: Weights) -> Format:
     return _table(task, [head for head in weights.heads if head not in names.HEADS])
 
 
-def _serialise(value):
-    description = bytes([0x08, _CODES[value.dtype.name]])
-    description += b"".join(b"\x10" + varint(size) for size in value.shape)
-    return b"".join((struct.pack("<IQIi", 0, 0, 0, len(description)), description,
-                     np.ascontiguousarray(value).tobytes()))
-
-
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     os.mkdir(os.path.join(folder, "params"))
     for name, tensor in tensors.items():
@@ -181,8 +160,11 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         if value.dtype.name not in _CODES:
             raise InputError(f"{weights.source}: {tensor.name} is {tensor.dtype}, a type that "
                              "Paddle does not have; give --dtype=float32.")
+        description = bytes([0x08, _CODES[value.dtype.name]])
+        description += b"".join(b"\x10" + varint(size) for size in value.shape)
         with open(os.path.join(folder, "params", name), "wb") as file:
-            file.write(_serialise(value))
+            file.write(struct.pack("<IQIi", 0, 0, 0, len(description)) + description)
+            file.write(np.ascontiguousarray(value).tobytes())
     values = weights.config.to_dict()
     for key in ("model_type", "layer_norm_eps", "intermediate_size"):
         values.pop(key, None)
@@ -191,6 +173,6 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
             values["hidden_act"] = name
     if weights.config.task_types:
         values["task_type_vocab_size"] = weights.config.task_types
-    write_json(os.path.join(folder, _CONFIG), values)
+    files.write_json(os.path.join(folder, _CONFIG), values)
     if weights.tokenizer:
         weights.tokenizer.save(folder)

@@ -43,10 +43,10 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
                mask_id: int, pad_id: int = 1, masked_lm_prob: float = 0.15,
                shares: tuple[float, float] = (0.8, 0.1), begins: np.ndarray | None = None,
                generator: str = "default_rng") -> tuple[np.ndarray, np.ndarray]:
-    """Masks one block.
+    """Masks one block of ids, int [n], the first of a special token; returns the masked block, and
+    the tokens to predict, `pad_id` elsewhere; int [n] both.
 
     Args:
-        block: int [n], the ids; the first is a special token's.
         epoch: from 1.
         index: the number of the block in the data set, from 0.
         limits: see `drawable`; fairseq excludes the first four ids.
@@ -54,9 +54,6 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
         begins: bool [n], where a word begins, if words are masked as a whole; None for single
             tokens. Special tokens begin words. The first word of a line continues the word before
             it, because no blank begins it.
-
-    Returns:
-        The masked block, and the tokens to predict, `pad_id` elsewhere; int [n] both.
     """
     rng = GENERATORS[generator](block_seed(seed, epoch, index))
     uniforms = rng.random if generator == "default_rng" else rng.random_sample
@@ -86,11 +83,9 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
 
 
 class BlockMasks:
-    """Draws the masks of sequences, as `bert.StaticMasks` does, with `mask_block`.
-
-    Sequences are numbered from 0 in the order of the text. Where the text begins again, so does
-    another epoch; the first is 1.
-    """
+    """Draws the masks of sequences, as `bert.StaticMasks` does, with `mask_block`. Sequences are
+    numbered from 0 in the order of the text. Where the text begins again, so does another epoch;
+    the first is 1."""
 
     def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
                  stream: PythonRandom, options: Any, room: int) -> None:
@@ -103,8 +98,7 @@ class BlockMasks:
         self._drawn: list[tuple[np.ndarray, np.ndarray]] = []
 
     def draw(self, a_start: int, a_length: int, b_start: int, b_length: int) -> None:
-        """Draws the predictions of one sequence; of a longer one than `room`, which is left out,
-        it takes the number only."""
+        """Draws one sequence's predictions; one longer than `room` takes its number only."""
         self._index += 1
         if a_start <= self._last_start:
             self._epoch, self._index = self._epoch + 1, 0

@@ -18,18 +18,15 @@ _SEPARATOR_LENGTH = 1
 
 
 def cut_blocks(sizes: Iterable[int], block_size: int, mode: str) -> Iterator[tuple[int, int]]:
-    """Cuts a text into blocks of whole sentences.
+    """Cuts a text into blocks of whole sentences, from the tokens of each, its separator included;
+    yields the first token, and the last + 1, of each block.
 
     Args:
-        sizes: the tokens of each sentence, its separator included.
         block_size: most tokens of a block; a longer sentence is a block of its own.
         mode: fairseq's name of the form. "complete": FULL-SENTENCES, as many sentences as fit.
             "complete_doc": DOC-SENTENCES, which also end with a document, at a sentence of one
             token; that sentence and blocks of one token are left out. "none": blocks of one length,
             whatever the sentences. "eos": a sentence each.
-
-    Yields:
-        (first token, last token + 1) of each block.
     """
     start = size = 0
     if mode == "none":
@@ -76,20 +73,16 @@ def _blocks(documents, room, mode):
 
 @_one_segment
 def full_sentences(documents, room, segments):
-    """RoBERTa's FULL-SENTENCES: as many sentences as fit, of one document or of several.
-
-    A sentence that is longer than `room` comes uncut, for the caller to leave out, as fairseq's
-    trainer does. The sentences of `documents` have ends.
-    """
+    """RoBERTa's FULL-SENTENCES: as many sentences as fit, of one document or of several. A sentence
+    that is longer than `room` comes uncut, for the caller to leave out, as fairseq's trainer does.
+    The sentences of `documents` have ends."""
     return _blocks(documents, room, "complete")
 
 
 @_one_segment
 def doc_sentences(documents, room, segments):
-    """RoBERTa's DOC-SENTENCES: as FULL-SENTENCES, but of one document only.
-
-    Without sentence ends, no separators are between sentences.
-    """
+    """RoBERTa's DOC-SENTENCES: as FULL-SENTENCES, but of one document only. Without sentence ends,
+    no separators are between sentences."""
     if segments.sentence_ends:
         yield from _blocks(documents, room, "complete_doc")
         return
@@ -110,25 +103,19 @@ def doc_blocks(documents, room, segments):
     block before such a sentence, if the sentence is the document's last, and a document that no
     blank line ends.
     """
-    starts = documents.sentence_starts
     for first, end in documents.ranges[:len(documents.ranges) - documents.is_open]:
-        yield from _blocks_of_document(starts[first:end + 1], room)
-
-
-def _blocks_of_document(starts, room):
-    """Yields the bounds of a document's blocks; `starts` are its sentences' begins, and its end."""
-    block = None
-    is_last_short = False
-    for start, stop in zip(starts, starts[1:]):
-        is_last_short = stop - start <= room
-        if not is_last_short:
-            continue
-        if block and stop - block[0] > room:
+        block, is_last_short = None, False
+        starts = documents.sentence_starts[first:end + 1]
+        for start, stop in zip(starts, starts[1:]):
+            is_last_short = stop - start <= room
+            if not is_last_short:
+                continue
+            if block and stop - block[0] > room:
+                yield block
+                block = None
+            block = block[0] if block else start, stop
+        if is_last_short:
             yield block
-            block = None
-        block = block[0] if block else start, stop
-    if is_last_short:
-        yield block
 
 
 @_one_segment
@@ -140,12 +127,9 @@ def runs(documents, room, segments):
 def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
                    segments: Segments) -> Iterator[Slices]:
     """Yields SENTENCE-PAIR: two sentences that follow each other in a document. In half of the
-    cases, and at the document's end, B comes from another document. The label is the label of a
-    random B in `segment_pairs`.
-
-    The original's code is not public: the random numbers are drawn as for the shortest
-    `segment_pairs`.
-    """
+    cases, and at the document's end, B comes from another document. The label is that of a random B
+    in `segment_pairs`. The original's code is not public: the random numbers are drawn as for the
+    shortest `segment_pairs`."""
     label = 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges
     stream.shuffle(ranges)
