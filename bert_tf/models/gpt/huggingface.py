@@ -1,7 +1,5 @@
 """Hugging Face's `openai-gpt`: `model.safetensors` with a `config.json`."""
 
-import numpy as np
-
 from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_config import our_activation
 from bert_tf.checkpoints.rules import Format, Source, Tensor
@@ -25,19 +23,6 @@ _NOTE = ("transformers' language model predicts words only; the original's softm
 _SUMMARY = {"summary_type": "cls_index", "summary_activation": None}
 
 
-def _check_heads(file, path, values, tensors, words):
-    """Raises InputError for heads that compute something else; `words` is the embedding table."""
-    copy = tensors.get("lm_head.weight")
-    if copy and words in tensors and not np.array_equal(copy.read(), tensors[words].read()):
-        raise InputError(f"{file}: tensor 'lm_head.weight' differs from {words!r}, but the network "
-                         "ties them; take another checkpoint.")
-    if "multiple_choice_head.summary.weight" not in tensors:
-        return
-    for key, only in _SUMMARY.items():
-        if (values.get(key, only) or None) != only:
-            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
-
-
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     path = rules.beside(file, "config.json")
     prefix = _PREFIX * any(name.startswith(_PREFIX) for name in tensors)
@@ -46,10 +31,15 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     ours["intermediate_size"] = 4 * width if isinstance(width, int) else width
     notes: tuple[str, ...] = ()
     words = f"{prefix}tokens_embed.weight"
-    _check_heads(file, path, values, tensors, words)
+    tensors = dict(tensors)
+    if {"lm_head.weight", words} <= tensors.keys():
+        safetensors_files.set_copy_aside(tensors, "lm_head.weight", words, file)
+    if "multiple_choice_head.summary.weight" in tensors:
+        for key, only in _SUMMARY.items():
+            if (values.get(key, only) or None) != only:
+                raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
     if values.get("n_special") != openai_gpt.SPECIAL and words in tensors:
-        tensors = {**tensors,
-                   words: openai_gpt.add_special(tensors[words], tensors[words].shape[-1])}
+        tensors[words] = openai_gpt.add_special(tensors[words], tensors[words].shape[-1])
         ours["vocab_size"] = tensors[words].shape[0]
         notes = (openai_gpt.SPECIAL_NOTE,)
     with naming(path):

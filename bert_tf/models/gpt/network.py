@@ -24,17 +24,14 @@ class GPTEmbeddings(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-        self.word_embeddings, self.position_embeddings = (
-            self.add_weight((rows, config.hidden_size), name=name)
-            for name, rows in (("word_embeddings", config.vocab_size),
-                               ("position_embeddings", config.max_position_embeddings)))
+        self.word_embeddings = self.add_weight((config.vocab_size, config.hidden_size),
+                                               name="word_embeddings")
+        self.position_embeddings = self.add_weight(
+            (config.max_position_embeddings, config.hidden_size), name="position_embeddings")
 
     def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """integer [B, S] -> float [B, S, H], and the table [V + P, H] with its dropout.
-
-        Raises:
-            ValueError: S is larger than P.
-        """
+        """integer [B, S] -> float [B, S, H], and the table [V + P, H] with its dropout. ValueError:
+        S > P."""
         length = check_length(input_ids, self.config)
         table = ops.concatenate([ops.cast(self.word_embeddings, self.compute_dtype),
                                  ops.cast(self.position_embeddings, self.compute_dtype)])

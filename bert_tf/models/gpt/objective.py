@@ -37,8 +37,9 @@ def _cut(size, *rows):
 
 def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
                    z_loss: float = 0.0) -> Any:
-    """Returns tokens' losses and hits. Their logits, [..., V], are never in memory all at once: the
-    gradient computes them again, piece by piece.
+    """Float32 [..., 2]: the cross-entropy of each label, and whether its logit is the largest.
+    Logits, [..., V], are never in memory all at once: the gradient computes them again, piece by
+    piece.
 
     Args:
         x: float [..., E].
@@ -46,9 +47,6 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
         bias: float32 [V].
         labels: integer [...].
         z_loss: adds this factor times the squared log of the softmax's denominator.
-
-    Returns:
-        float32 [..., 2]: the cross-entropy of each label, and whether its logit is the largest.
     """
     size = max(1, _MOST_LOGITS // table.shape[0])
 
@@ -59,37 +57,20 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
         hits = ops.equal(argmax(logits), ids)
         return ops.stack([losses, ops.cast(hits, "float32")], axis=-1)
 
-    def slope_of(logits, ids):
-        probabilities = ops.softmax(logits)
-        if z_loss:
-            probabilities = probabilities * (
-                1.0 + 2.0 * z_loss * ops.logsumexp(logits, axis=-1, keepdims=True))
-        return probabilities - ops.one_hot(ids, table.shape[0], dtype="float32")
-
-    measured = _predict(ops.reshape(x, (-1, x.shape[-1])), table, bias,
-                        ops.cast(ops.reshape(labels, (-1,)), "int32"), size, measure, slope_of)
-    return ops.reshape(measured, (*ops.shape(labels), 2))
-
-
-def _predict(x, table, bias, labels, size, measure, slope_of):
-    """Computes `predict_tokens` piece by piece.
-
-    Args:
-        size: the most tokens of a piece.
-        measure: function from logits and labels to float32 [T, 2].
-        slope_of: function from logits and labels to the loss's derivative by the logits, [T, V].
-    """
-
     @ops.custom_gradient
     def predict(x, table, bias, labels):
         def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
-
-            pieces = _cut(size, x, labels, upstream)
+            pieces = _cut(size, x, labels, args[0] if upstream is None else upstream)
 
             def add(number, sums):
                 vectors, ids, factors = (ops.take(piece, number, axis=0) for piece in pieces)
-                slope = slope_of(_logits(vectors, table, bias), ids) * factors[:, :1]  # [T, V]
+                logits = _logits(vectors, table, bias)
+                slope = ops.softmax(logits)     # the loss's derivative by the logits, [T, V]
+                if z_loss:
+                    slope = slope * (
+                        1.0 + 2.0 * z_loss * ops.logsumexp(logits, axis=-1, keepdims=True))
+                slope = slope - ops.one_hot(ids, table.shape[0], dtype="float32")
+                slope = slope * factors[:, :1]
                 rows = ops.cast(slope, vectors.dtype)
                 return (sums[0] + ops.cast(ops.matmul(ops.transpose(rows), vectors), "float32"),
                         sums[1] + ops.sum(slope, axis=0), ops.slice_update(
@@ -107,7 +88,9 @@ def _predict(x, table, bias, labels, size, measure, slope_of):
             tuple(_cut(size, x, labels))), (-1, 2))
         return measured[:ops.shape(x)[0]], gradient
 
-    return predict(x, table, bias, labels)
+    measured = predict(ops.reshape(x, (-1, x.shape[-1])), table, bias,
+                       ops.cast(ops.reshape(labels, (-1,)), "int32"))
+    return ops.reshape(measured, (*ops.shape(labels), 2))
 
 
 class TokenLosses(Objective):
@@ -117,11 +100,9 @@ class TokenLosses(Objective):
     output_shape: tuple[int | None, ...] = (None, None, 2)
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of the cross-entropies, and their number."""
         return ratio(logits[..., 0], weights)
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the number of correct predictions, and of all."""
         return ratio(logits[..., 1], weights)
 
 
@@ -141,14 +122,9 @@ class NextToken(TokenLosses):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """Returns `predict_tokens` of the next tokens: float32 [B, S - 1, 2].
-
-        Args:
-            outputs: with `sequence_output`, float [B, S, H], of a left-to-right network; an
-                `output_table` replaces `embedding_table`.
-            batch: with `input_ids`, integer [B, S] or [B, C, S].
-            embedding_table: float [V, E].
-        """
+        """`predict_tokens` of the next tokens, float32 [B, S - 1, 2]. `sequence_output`, float [B,
+        S, H], is of a left-to-right network; `input_ids` are integer [B, S] or [B, C, S]; an
+        `output_table` replaces the table [V, E]."""
         x = outputs["sequence_output"][:, :-1]                              # [B, S - 1, H]
         labels, _ = self.targets(batch)
         vectors, table, bias = self.vectors_and_table(
@@ -189,8 +165,7 @@ class NextTokenLM(NextToken, MaskedLM):
 
 @register
 class TiedLM(NextToken):
-    """The next token, predicted by the embedding table alone, as in GPT.
-    openai/finetune-transformer-lm sets `by_row` in fine-tuning."""
+    """The next token by the embedding table alone; the original fine-tunes with `by_row`."""
 
     config_keys = ("by_row", "auxiliary")
     metrics_name = "next_token"

@@ -77,14 +77,9 @@ def _cut(text, start, end):
 
 
 def expressions(rounds: int = 4) -> list[str]:
-    """Returns regular expressions that cut a lower-cased run without blanks into its words.
-
-    A library splits a text at the matches of one expression after the other. The syntax is that of
-    Oniguruma.
-
-    Args:
-        rounds: how many marks at each end of a word are cut off, after runs of equal marks.
-    """
+    """Regular expressions that cut a lower-cased run without blanks into its words: a library
+    splits a text at the matches of one after the other. The syntax is that of Oniguruma. `rounds`
+    is how many marks at each end of a word are cut off, after runs of equal marks."""
     abbreviations = sorted(_KEPT)
     # Words that keep their full stop: usual abbreviations, and letters with full stops.
     whole = "|".join([*(f"^{re.escape(word[:-1])}" for word in abbreviations),
@@ -110,7 +105,8 @@ class GptTokenizer(Tokenizer):
         super().__init__(vocabulary, True)
         pairs = byte_bpe.read_merges(vocabulary.files[byte_bpe.MERGES_FILE])
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        self._words = Memory(self._encode_word)
+        self._words = Memory(lambda word: pack(
+            self.vocabulary.ids.get(piece, 0) for piece in self._pieces(word)))
         self._chunks = Memory(lambda chunk: b"".join(
             self._words[word] for word, _ in self._cut_chunk(chunk)))
 
@@ -125,8 +121,7 @@ class GptTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a vocab.json with its merges.txt, or encoder_bpe_40000.json with vocab_40000.bpe.
-        Absent special tokens are added."""
+        """Reads vocab.json and merges.txt, or the original's files; adds absent special tokens."""
         folder, name = os.path.split(path)
         merges = os.path.join(folder, byte_bpe.MERGES_FILE)
         if name == _ORIGINAL_FILES[0]:
@@ -192,9 +187,6 @@ class GptTokenizer(Tokenizer):
 
     def _pieces(self, word):
         return byte_bpe.merge_pairs([*word[:-1], word[-1] + END], self._ranks)
-
-    def _encode_word(self, word):
-        return pack(self.vocabulary.ids.get(piece, 0) for piece in self._pieces(word))
 
 
 def split_words(text: str) -> list[str]:

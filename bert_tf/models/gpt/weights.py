@@ -12,7 +12,7 @@ import os
 
 import numpy as np
 
-from bert_tf.checkpoints import google, rules
+from bert_tf.checkpoints import google, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM, TABLE
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_heads
@@ -51,7 +51,7 @@ def table(prefix: str = "", notes: tuple = ()) -> Format:
           for ours, (name, endings) in _LAYER.items()),
         ("multiple_choice/dense", "multiple_choice_head.summary", DENSE)),
         ((r".*\.attn\.bias|(\w+\.)?position_ids", "a constant, not a weight"),
-         (r"lm_head\.weight", "a copy of a tied tensor")), notes=notes)
+         safetensors_files.COPIES), notes=notes)
 
 
 def split(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
