@@ -13,8 +13,7 @@ from bert_tf.config import MobileBertConfig
 from bert_tf.config.quantisation import QUANTISATIONS, Quantisation
 from bert_tf.errors import InputError
 from bert_tf.models.mobilebert.affine import AffineDense, fake_affine
-from bert_tf.models.mobilebert.layers import Attended, MobileAttention
-from bert_tf.models.mobilebert.norms import RoundedNoNorm
+from bert_tf.models.mobilebert.layers import Attended, MobileAttention, RoundedNoNorm
 
 HOW = Quantisation(**{**QUANTISATIONS["mobilebert"], "ema_decay": 0.9})
 SIZES = {"vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,

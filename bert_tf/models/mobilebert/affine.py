@@ -11,13 +11,8 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config.quantisation import Quantisation
+from bert_tf.layers import quantisation
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.quantisation import (
-    KeepsRanges,
-    QuantisedDense,
-    greatest_magnitude,
-    straight_through,
-)
 
 # The range of tensors before training.
 _FIRST = 6.0
@@ -25,18 +20,10 @@ _FIRST = 6.0
 
 def affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = False
            ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the whole numbers that represent `x`.
-
-    Args:
-        x: float32, any shape.
-        low, high: float32 scalars, the range, which includes 0.
-        bits: of a number.
-        is_narrow: whether the least of the 2^bits whole numbers is unused.
-
-    Returns:
-        float32: the numbers, in the shape of `x`; the scale that multiplies them, a scalar; and `x`
-            clipped to the range.
-    """
+    """The whole numbers that represent x, float32 of any shape: the numbers, float32, in the shape
+    of x; the scale that multiplies them, a scalar; and x clipped to the range. `low` and `high`,
+    float32 scalars, are the range, which includes 0. A number has `bits`; `is_narrow`: the least of
+    the 2^bits whole numbers is unused."""
     first, last = float(is_narrow), 2.0**bits - 1
     scale = ops.where(high > low, high - low, 1.0) / (last - first)
     # The range moves a little, so that 0 is a whole number.
@@ -48,12 +35,12 @@ def affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = Fa
 
 
 def fake_affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = False) -> Tensor:
-    """Returns `x` rounded by `affine`. Without a range all numbers are 0."""
+    """x rounded by `affine`. Without a range all numbers are 0."""
     numbers, scale, inside = affine(x, low, high, bits, is_narrow)
-    return straight_through(inside, ops.where(high > low, numbers * scale, 0.0))
+    return quantisation.straight_through(inside, ops.where(high > low, numbers * scale, 0.0))
 
 
-class MovingRanges(KeepsRanges):
+class MovingRanges(quantisation.KeepsRanges):
     """The ranges of a layer's named tensors: moving averages of their least and greatest numbers,
     which begin with the first batch's. `how` gives the decay and the bits."""
 
@@ -74,7 +61,7 @@ class MovingRanges(KeepsRanges):
         return ops.where(steps > 0, average, -_FIRST if end == "low" else _FIRST)
 
     def round(self, name: str, x: Tensor, training: bool) -> Tensor:
-        """Returns a tensor rounded; a training step moves its range first."""
+        """A tensor rounded; a training step moves its range first."""
         x = ops.cast(x, "float32")
         if training:
             seen = ops.stop_gradient(x)
@@ -90,7 +77,7 @@ class MovingRanges(KeepsRanges):
 
 
 @register
-class AffineDense(QuantisedDense):
+class AffineDense(quantisation.QuantisedDense):
     """A dense layer that rounds its input and kernel so."""
 
     def make_ranges(self) -> MovingRanges:
@@ -104,6 +91,6 @@ class AffineDense(QuantisedDense):
 
     def _multiply(self, x, training):
         kernel = ops.convert_to_tensor(self.kernel)
-        greatest = greatest_magnitude(kernel)
+        greatest = quantisation.greatest_magnitude(kernel)
         rounded = fake_affine(kernel, -greatest, greatest, self.bits, is_narrow=True)
         return self._with_bias(self._product(self.ranges.round("input", x, training), rounded))

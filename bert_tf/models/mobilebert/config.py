@@ -80,43 +80,28 @@ class MobileBertConfig(BertConfig):
     @property
     def inner_size(self) -> int:
         """A, the width of a layer inside."""
-        if self.use_bottleneck:
-            return self.intra_bottleneck_size or self.hidden_size
-        return self.hidden_size
+        return (self.use_bottleneck and self.intra_bottleneck_size) or self.hidden_size
 
-    @property
-    def query_size(self) -> int:
-        """The width of the input of queries and keys."""
-        shares = self.use_bottleneck_attention or self.key_query_shared_bottleneck
-        return self.inner_size if shares else self.hidden_size
-
-    @property
-    def value_size(self) -> int:
-        """The width of the input of values."""
-        return self.inner_size if self.use_bottleneck_attention else self.hidden_size
-
-    @property
-    def has_query_bottleneck(self) -> bool:
-        """Returns whether queries and keys have a bottleneck of their own."""
-        return (self.use_bottleneck and self.key_query_shared_bottleneck
-                and not self.use_bottleneck_attention)
+    # The widths of the input of queries and keys, and of values.
+    query_size = property(lambda self: self.inner_size if (
+        self.use_bottleneck_attention or self.key_query_shared_bottleneck) else self.hidden_size)
+    value_size = property(lambda self: (
+        self.inner_size if self.use_bottleneck_attention else self.hidden_size))
+    # Whether queries and keys have a bottleneck of their own.
+    has_query_bottleneck = property(lambda self: (
+        self.use_bottleneck and self.key_query_shared_bottleneck
+        and not self.use_bottleneck_attention))
 
     @property
     def transformed_size(self) -> int:
-        """Returns the width that the embeddings' dense layer reads; 0 without this layer."""
+        """The width that the embeddings' dense layer reads; 0 without this layer."""
         if self.trigram_input:
             return 3 * self.embedding_width
         return self.embedding_width if self.embedding_width != self.hidden_size else 0
 
-    @property
-    def prediction_width(self) -> int:
-        """Returns H: a further matrix widens the embedding table to predict tokens."""
-        return self.hidden_size
-
-    @property
-    def head_size(self) -> int:
-        """The width of one attention head."""
-        return self.inner_size // self.num_attention_heads
+    # A further matrix widens the embedding table to predict tokens.
+    prediction_width = property(lambda self: self.hidden_size)
+    head_size = property(lambda self: self.inner_size // self.num_attention_heads)
 
     def weights(self) -> dict[str, str]:
         query, value = ("A" if size == self.inner_size else "H"
@@ -152,8 +137,7 @@ class MobileBertConfig(BertConfig):
     def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
                presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
                **overrides: Any) -> Self:
-        """Returns a published size as `Sizes.preset`; a BERT size gives layers and width, with
-        MobileBERT's proportions."""
+        """See `Sizes.preset`; a BERT size gives layers and width, with MobileBERT's proportions."""
         if name in PRESETS and name not in presets:
             _, width = PRESETS[name]
             inner = width // 4

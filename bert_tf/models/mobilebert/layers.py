@@ -1,4 +1,5 @@
-"""The layers of MobileBERT (arXiv:2004.02984; google-research, mobilebert/modeling.py).
+"""The layers of MobileBERT and their normalisations (arXiv:2004.02984; google-research,
+mobilebert/modeling.py).
 
 Shapes: B batch, S sequence, H hidden, E width of the word embeddings, N heads, A inner width of a
 layer, D = A / N width of a head, F width of a feed-forward network. Variables have
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from bert_tf.bert.layers import check_length, join_heads, segment_vectors
+from bert_tf.bert.layers import LayerNorm, check_length, join_heads, segment_vectors
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
@@ -18,7 +19,60 @@ from bert_tf.layers.changes import add_noise, mask_heads
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 from bert_tf.models.mobilebert.affine import MovingRanges
-from bert_tf.models.mobilebert.norms import make_norm, rounds_all
+
+
+@register
+class NoNorm(LayerNorm):
+    """A factor and an addend for each element, in place of a normalisation."""
+
+    def call(self, x: Tensor) -> Tensor:
+        """float [..., width] -> [..., width] in the compute dtype."""
+        x = ops.cast(x, "float32") * ops.cast(self.gamma, "float32")
+        return ops.cast(x + ops.cast(self.beta, "float32"), self.compute_dtype)
+
+
+@register
+class ManualLayerNorm(LayerNorm):
+    """Layer normalisation with an epsilon of its own."""
+
+    epsilon = 1e-6
+
+
+@register
+class RoundedNoNorm(NoNorm):
+    """`NoNorm` with its input, both vectors and their product rounded; see affine.py."""
+
+    def __init__(self, config: Any, width: int | None = None, **kwargs: Any):
+        super().__init__(config, width, **kwargs)
+        self.ranges = MovingRanges(("input", "beta", "gamma", "product"), config.quantisation)
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        self.ranges.build()
+
+    def call(self, x: Tensor, training: bool = False) -> Tensor:    # type: ignore[override]
+        """float [..., width] -> [..., width] in the compute dtype."""
+        x, beta, gamma = (self.ranges.round(name, tensor, training) for name, tensor in (
+            ("input", x), ("beta", self.beta), ("gamma", self.gamma)))
+        x = self.ranges.round("product", x * gamma, training)
+        return ops.cast(x + beta, self.compute_dtype)
+
+
+NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm": NoNorm}
+
+
+def make_norm(config: MobileBertConfig, width: int, policy: Any, in_layer: bool = False
+              ) -> LayerNorm:
+    """Makes a norm of `normalization_type`; `in_layer`: inside a layer of the encoder."""
+    rounds = in_layer and rounds_all(config)
+    kind = RoundedNoNorm if rounds else NORMS[config.normalization_type]
+    return kind(config, width, dtype=policy)
+
+
+def rounds_all(config: MobileBertConfig) -> bool:
+    """Whether all tensors of the encoder's layers are rounded."""
+    return config.quantisation is not None and config.quantisation.scheme == "affine"
+
 
 # The score of a masked token: small enough for fixed-point numbers, so that padding keeps some
 # weight.
@@ -27,12 +81,9 @@ _GREATEST_SCORE = 60.0      # where all tensors are rounded
 
 
 class Attended(NamedTuple):
-    """The arguments of all layers' attention in addition to the vectors.
-
-    Attributes:
-        mask: float32 [B, 1, 1, S], 1 for tokens and 0 for padding; None if all are tokens.
-        bias: float32, broadcast to [B, N, S, S], added to the scores before masking; or None.
-    """
+    """The arguments of all layers' attention in addition to the vectors: `mask`, float32 [B, 1, 1,
+    S], 1 for tokens and 0 for padding, None if all are tokens; and `bias`, float32, broadcast to
+    [B, N, S, S], added to the scores before masking, or None."""
 
     mask: Tensor | None
     bias: Tensor | None
@@ -69,17 +120,10 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, training: bool = False,
              word_noise: Tensor | None = None) -> Tensor:
-        """Returns float [B, S, H].
-
-        Args:
-            input_ids: integer [B, S].
-            segment_ids: integer [B, S]; None: all zero.
-            training: whether this is a training step, which a quantisation may not yet affect.
-            word_noise: float [B, S, E], added to the vectors of words.
-
-        Raises:
-            ValueError: S is larger than `max_position_embeddings`.
-        """
+        """Returns float [B, S, H], from ids and segments, integer [B, S]; no segments: all zero.
+        `word_noise`, float [B, S, E], is added to the vectors of words; `training` is a training
+        step, which a quantisation may not yet affect. Raises ValueError if S is larger than
+        `max_position_embeddings`."""
         length = check_length(input_ids, self.config)
         x, positions = self.round_rows(
             ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
@@ -97,11 +141,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
 @register
 class NormedDense(FromConfig, keras.layers.Layer):
-    """A dense layer, dropout, the sum with a residual if there is one, and a normalisation.
-
-    Attributes:
-        input_size, width: of the input and of the output.
-    """
+    """A dense layer, dropout, the sum with a residual if there is one, and a normalisation."""
 
     config_keys = ("input_size", "width", "dropout_rate")
 
@@ -145,27 +185,21 @@ class MobileAttention(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, values: Tensor, attended: Attended, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None, training: bool = False
              ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns the heads' outputs [B, S, A], and `SelfAttention`'s dict.
-
-        Args:
-            x: float [B, S, `query_size`], read by queries and keys.
-            values: float [B, S, `value_size`].
-            attended: see `Attended`.
-            head_mask: float [N], or float that broadcasts to [B, N, S, D].
-            training: whether this is a training step, which moves ranges.
-        """
+        """The heads' outputs [B, S, A], and `SelfAttention`'s dict, from x, float [B, S,
+        `query_size`], read by queries and keys, and values, float [B, S, `value_size`]. `head_mask`
+        is float [N], or float that broadcasts to [B, N, S, D]; a training step moves ranges."""
         batch, length = ops.shape(x)[:2]
         heads, size = self.config.num_attention_heads, self.config.head_size
 
         def split(y):  # [B, S, A] -> [B, S, N, D]
             return ops.reshape(y, (batch, length, heads, size))
 
-        query = ops.transpose(split(self.query(x)), (0, 2, 1, 3))                   # [B, N, S, D]
-        key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
-        value = ops.transpose(split(self.value(values)), (0, 2, 1, 3))              # [B, N, S, D]
         def rounded(name, y):
             return self.ranges.round(name, y, training) if self.ranges else y
 
+        query = ops.transpose(split(self.query(x)), (0, 2, 1, 3))                   # [B, N, S, D]
+        key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
+        value = ops.transpose(split(self.value(values)), (0, 2, 1, 3))              # [B, N, S, D]
         scores = rounded("scores", ops.cast(ops.matmul(query, key), "float32"))     # [B, N, S, S]
         scores = scores * size**-0.5
         if attended.bias is not None:
@@ -234,18 +268,14 @@ class MobileBertLayer(FeedForward):
         self.attention = MobileAttention(config, name="self", dtype=policy)
         self.attention_output = NormedDense(config, inner, inner, self.residual_dropout,
                                             name="output", dtype=policy)
-        for name in self.further:
-            setattr(self, name, FeedForward(config, name=name, dtype=policy))
+        # The feed-forward networks before the last.
+        self.further = [FeedForward(config, name=f"ffn_layer_{i}", dtype=policy)
+                        for i in range(config.num_feedforward_networks - 1)]
 
     @property
     def residual_dropout(self) -> float:    # type: ignore[override]
         """The rate of dropout before an inner residual."""
         return 0.0 if self.config.use_bottleneck else self.config.hidden_dropout_prob
-
-    @property
-    def further(self) -> list[str]:
-        """The names of the feed-forward networks before the last."""
-        return [f"ffn_layer_{i}" for i in range(self.config.num_feedforward_networks - 1)]
 
     def build(self, input_shape: Any = None) -> None:
         with keras.name_scope("bottleneck"):
@@ -255,8 +285,8 @@ class MobileBertLayer(FeedForward):
         with keras.name_scope("attention"):
             self.attention.build()
             self.attention_output.build()
-        for name in self.further:
-            getattr(self, name).build()
+        for network in self.further:
+            network.build()
         super().build()
         if self.output_bottleneck:
             with keras.name_scope("output"):
@@ -265,11 +295,8 @@ class MobileBertLayer(FeedForward):
     def call(self, x: Tensor, attended: Attended,     # type: ignore[override]
              dropout_seed: Tensor | None = None, head_mask: Tensor | None = None,
              unit_mask: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns float [B, S, H], and `MobileAttention`'s dict.
-
-        `x` is [B, S, H]. `unit_mask`, float that broadcasts to [B, S, F], is a factor for each unit
-        of the last feed-forward network. See `MobileAttention` for the others.
-        """
+        """[B, S, H] -> float [B, S, H], and `MobileAttention`'s dict. `unit_mask`, float that
+        broadcasts to [B, S, F], is a factor for each unit of the last feed-forward network."""
         seeds = split_seed(dropout_seed, 3)
         inner = self.input_bottleneck(x) if self.input_bottleneck else x            # [B, S, A]
         if self.config.use_bottleneck_attention:
@@ -278,8 +305,8 @@ class MobileBertLayer(FeedForward):
             queries, values = self.query_bottleneck(x) if self.query_bottleneck else x, x
         context, maps = self.attention(queries, values, attended, head_mask, seeds[0])
         y = self.attention_output(context, inner, seeds[1])                         # [B, S, A]
-        for name in self.further:
-            y = getattr(self, name)(y)
+        for network in self.further:
+            y = network(y)
         y = self.transform(y, None if self.output_bottleneck else seeds[2], unit_mask)
         return (self.output_bottleneck(y, x, seeds[2]) if self.output_bottleneck else y), maps
 

@@ -24,12 +24,9 @@ _STAGE_1 = {"FeatureMapTransfer": "hidden_distill_factor",
 
 @register
 class KnowledgeTransfer(Distiller):
-    """A Distiller whose network has no dropout, as in the original.
-
-    Args:
-        temperature: factor of the vectors from which the teacher predicts masked tokens.
-        phase_steps: how many steps each layer is trained; 0 for pre-training.
-    """
+    """A Distiller whose network has no dropout, as in the original. `temperature` is a factor of
+    the vectors from which the teacher predicts masked tokens; `phase_steps` how many steps each
+    layer is trained; 0 for pre-training."""
 
     def __init__(self, *args: Any, temperature: float = 1.0, phase_steps: int = 0, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -40,8 +37,7 @@ class KnowledgeTransfer(Distiller):
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: MobileBertSettings | None = None) -> Learner:
-        """Makes the Learner; without a teacher, a plain one. The network begins with the teacher's
-        weights outside the layers where they fit."""
+        """Makes the Learner, which begins as its teacher where weights fit; a plain one without."""
         settings = settings or MobileBertSettings()
         plain = Learner.of_terms(config, terms, dtype)
         if not settings.teacher:
@@ -91,8 +87,7 @@ class KnowledgeTransfer(Distiller):
 
 
 def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
-    """Reads the teacher of a network of `config`, with its masked LM; vocabulary, depth and width
-    must be the network's."""
+    """Reads the teacher, whose vocabulary, depth, width and heads must be the network's."""
     sizes = checkpoints.read_config(path)
     for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
         if getattr(sizes, key) != getattr(config, key):
@@ -102,8 +97,7 @@ def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
 
 
 def begin_as(learner: Learner, teacher: Learner) -> None:
-    """Gives a network and its heads the teacher's weights outside the layers, where names and
-    shapes are the same: embeddings and masked LM."""
+    """Gives a network and its heads the teacher's weights outside the layers, where they fit."""
     values = variables(teacher)
     norms = {getattr(model.encoder.config, "normalization_type", "") == "no_norm"
              for model in (learner, teacher)}

@@ -21,21 +21,19 @@ _EPSILON = 1e-12
 
 
 def phase(step: Tensor, layer: int, phase_steps: int) -> Tensor:
-    """Returns a step's place in progressive transfer for a layer, int32: -1 before the layer's
-    phase, 0 in it, 1 after it. A phase has the steps `phase_steps` * layer + 1 to `phase_steps` *
-    (layer + 1); step 0 belongs to no phase, as in the original."""
+    """A step's place in progressive transfer for a layer, int32: -1 before the layer's phase, 0 in
+    it, 1 after it. A phase has the steps `phase_steps` * layer + 1 to `phase_steps` * (layer + 1);
+    step 0 belongs to no phase, as in the original."""
     step = ops.cast(step, "int32")
     begins, ends = phase_steps * layer, phase_steps * (layer + 1)
     return ops.where(step <= begins, -1, ops.where(step <= ends, 0, 1))
 
 
 class _ProgressiveTransfer(TaughtObjective):
-    """Compares each layer with the teacher's layer of the same number, in its phase of training
-    only; in evaluation, where a batch has no `step`, always. The mean is over all positions, with
-    padding; the layers' losses are added up and divided by L.
-
-    `phase_steps` is the number of steps for each layer; 0 trains all layers at all steps.
-    """
+    """Compares each layer with the teacher's layer of the same number, in its phase of
+    `phase_steps` steps only (0: at all steps); in evaluation, where a batch has no `step`, always.
+    The mean is over all positions, with padding; the layers' losses are added up and divided by
+    L."""
 
     config_keys = ("phase_steps",)
 
@@ -44,8 +42,7 @@ class _ProgressiveTransfer(TaughtObjective):
         self.phase_steps = phase_steps
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
-        """Returns each position's loss, float32 [B, S], from a layer's tensors of both networks and
-        the tensors of all the teacher's layers."""
+        """Each position's loss, float32 [B, S], from both layers' tensors and all the teacher's."""
         raise NotImplementedError
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
@@ -91,11 +88,9 @@ class AttentionMapTransfer(_ProgressiveTransfer):
 
 
 class _StatisticsTransfer(_ProgressiveTransfer):
-    """Compares a statistic of the outputs' width.
-
-    `of_all_layers` compares each layer with all layers of the teacher, its embeddings first, as the
-    original's code does; otherwise with its own layer, as in the paper.
-    """
+    """Compares a statistic of the outputs' width. `of_all_layers` compares each layer with all
+    layers of the teacher, its embeddings first, as the original's code does; otherwise with its own
+    layer, as in the paper."""
 
     internals = ("embedding_output", "layer_outputs")
     config_keys = ("of_all_layers",)
@@ -148,7 +143,7 @@ class PredictionTransfer(TaughtObjective):
 
 
 def _normalised(x):
-    """Returns outputs [B, S, H] normalised to mean 0 and variance 1, float32."""
+    """Outputs [B, S, H] normalised to mean 0 and variance 1, float32."""
     x = ops.cast(x, "float32")
     x = x - ops.mean(x, axis=-1, keepdims=True)
     return x * ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + _EPSILON)

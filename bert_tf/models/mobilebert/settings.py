@@ -1,5 +1,4 @@
-"""Settings of MobileBERT's pre-training, under the flag names of google-research's
-mobilebert/run_pretraining.py."""
+"""Settings of MobileBERT's pre-training, under the flag names of its run_pretraining.py."""
 
 import dataclasses
 

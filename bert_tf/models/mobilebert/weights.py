@@ -25,8 +25,8 @@ _TABLES = ("word_embeddings", "token_type_embeddings", "position_embeddings")
 
 
 def encoder_rows(rename: Callable[[str], str], kinds: Mapping[str, tuple]) -> tuple:
-    """Returns the rows of a `Format`. `rename` maps our names, with "{i}" for a layer's number, to
-    the format's; `kinds` has the endings of "table", "dense" and "norm"."""
+    """The rows of a `Format`. `rename` maps our names, with "{i}" for a layer's number, to the
+    format's; `kinds` has the endings of "table", "dense" and "norm"."""
     rows = [*((f"embeddings/{name}", "table") for name in _TABLES),
             ("embeddings/embedding_transformation", "dense"), ("embeddings/LayerNorm", "norm"),
             ("pooler/dense", "dense"), *((LAYER + part, "dense") for part in PLAIN)]

@@ -3,19 +3,12 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.config.sizes import (
-    ACTIVATIONS,
-    UNSEEN_KEYS,
-    Sizes,
-    check_sizes,
-    fraction,
-    one_of,
-    whole,
-)
+from bert_tf.bert.config import BertConfig
+from bert_tf.config.sizes import ACTIVATIONS, UNSEEN_KEYS, fraction, one_of, whole
 
 
 @dataclasses.dataclass(frozen=True)
-class UniversalConfig(Sizes):
+class UniversalConfig(BertConfig):
     """Sizes of a Universal Transformer's encoder, under BERT's names; further ones under
     tensorflow/tensor2tensor's.
 
@@ -31,23 +24,18 @@ class UniversalConfig(Sizes):
         act_halting_bias_init: first value of the bias of a step's probability to be the last.
     """
 
+    added_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("recurrence_type", "step_timing_signal_type")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "num_hidden_layers", "recurrence_type",
                              "step_timing_signal_type", "act_type", "act_max_steps", "act_epsilon")
-    uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
-    pooler_type, shares_layers = "first_token_transform", True
+    is_plain, shares_layers = False, True
 
-    vocab_size: int = whole(most="tokens")
     hidden_size: int = whole(1024)
     num_hidden_layers: int = whole(6, "layers")
     num_attention_heads: int = whole(16, "heads")
     intermediate_size: int = whole(4096, "inner width")
     hidden_act: str = one_of("relu", ACTIVATIONS)
-    hidden_dropout_prob: float = fraction(0.1)
-    attention_probs_dropout_prob: float = fraction(0.1)
-    max_position_embeddings: int = whole(512, "positions")
     type_vocab_size: int = whole(2)
-    initializer_range: float = fraction(0.02, below=10)
     layer_norm_eps: float = fraction(1e-6)
     model_type: str = one_of("universal", ("universal",))
     recurrence_type: str = one_of("basic", ("basic", "act"))
@@ -58,14 +46,9 @@ class UniversalConfig(Sizes):
     act_loss_weight: float = fraction(0.01, below=100)
     act_halting_bias_init: float = fraction(1.0, below=100)
 
-    def __post_init__(self):
-        super().__post_init__()
-        check_sizes(self)
-
-    @property
-    def halts(self) -> bool:
-        """Returns whether each position ends by itself."""
-        return self.recurrence_type == "act"
+    # Whether each position ends by itself; the steps share all weights.
+    halts = property(lambda self: self.recurrence_type == "act")
+    layer_weights = property(lambda self: [(0, 0)] * self.depth)
 
     @property
     def depth(self) -> int:
@@ -73,11 +56,6 @@ class UniversalConfig(Sizes):
         if self.halts:
             return self.act_max_steps or 2 * self.num_hidden_layers
         return self.num_hidden_layers
-
-    @property
-    def layer_weights(self) -> list[tuple[int, int]]:
-        """Returns the numbers of weights for steps that share them all."""
-        return [(0, 0)] * self.depth
 
     def weights(self) -> dict[str, str]:
         layer = {

@@ -24,8 +24,8 @@ _INITIALIZER = "glorot_uniform"
 
 
 def timing_signal(count: int, width: int) -> np.ndarray:
-    """Returns sines, then cosines of the numbers 0 to `count` - 1, float32 [count, width]; zeros
-    fill the last column of an odd width (`common_attention.get_timing_signal_1d`)."""
+    """Sines, then cosines of the numbers 0 to `count` - 1, float32 [count, width]; zeros fill the
+    last column of an odd width (`common_attention.get_timing_signal_1d`)."""
     waves = width // 2
     step = np.float32(np.log(_LONGEST) / max(waves - 1, 1))
     slopes = np.exp(np.arange(waves, dtype="float32") * -step)
@@ -65,11 +65,9 @@ class UnbiasedAttention(SelfAttention):
 
 @register
 class UniversalLayer(FromConfig, keras.layers.Layer):
-    """The one layer, which every step applies, and the parts that differ between steps.
-
-    Attention and feed-forward network are normalised before, not after the residual, as in
-    tensor2tensor (not in the paper). Attributes that a configuration does not ask for are None.
-    """
+    """The one layer, which every step applies, and the parts that differ between steps. Attention
+    and feed-forward network are normalised before, not after the residual, as in tensor2tensor (not
+    in the paper). Attributes that a configuration does not ask for are None."""
 
     def __init__(self, config: UniversalConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -108,7 +106,7 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
                 name="step_embeddings")
 
     def add_signals(self, x: Tensor, step: int) -> Tensor:
-        """Returns `x`, float [B, S, H], plus the signals of its positions and of the step."""
+        """`x`, float [B, S, H], plus the signals of its positions and of the step."""
         config = self.config
         length, width = ops.shape(x)[1], config.hidden_size
         positions = ops.convert_to_tensor(timing_signal(config.max_position_embeddings, width))
@@ -128,19 +126,16 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
 
 
 class Halting:
-    """Adaptive computation time of each position (arXiv:1603.08983; `universal_transformer_act`).
+    """Adaptive computation time of each position (arXiv:1603.08983; `universal_transformer_act`),
+    for vectors `like`, float [B, S, H].
 
     A position takes steps until its probabilities of ending add up to more than 1 - epsilon; the
     rest to 1 is its remainder, the weight of its last step. A position that has not ended after the
-    last step of all has no remainder.
-
-    Attributes:
-        ponder_times: steps that each position has taken, float32 [B, S].
-        remainders: float32 [B, S].
+    last step of all has no remainder. `ponder_times`, float32 [B, S], are the steps that each has
+    taken.
     """
 
     def __init__(self, config: UniversalConfig, like: Tensor):
-        """`like` are the positions' vectors, float [B, S, H]."""
         zeros = ops.zeros_like(like[:, :, 0], dtype="float32")
         self._sums = self.remainders = self.ponder_times = zeros
         self._threshold = 1.0 - config.act_epsilon
@@ -159,12 +154,7 @@ class Halting:
         return probability * goes_on + last * self.remainders
 
     def mix(self, before: Tensor, x: Tensor, weights: Tensor) -> Tensor:
-        """Returns the output after a step, float [B, S, H].
-
-        Args:
-            before: the output before it.
-            x: the step's vectors.
-            weights: of the step, float32 [B, S].
-        """
+        """The output after a step, float [B, S, H], from the one before, its vectors and weights
+        [B, S]."""
         weights = ops.cast(weights, x.dtype)[:, :, None]
         return x * weights + (before if self._accumulates else before * (1 - weights))

@@ -82,17 +82,13 @@ class UniversalTransformer(Network):
 
     def take_steps(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
                    dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        """Takes all steps.
-
-        Args:
-            x: the embeddings, float [B, S, H].
-            bias: float, broadcast to [B, N, S, S], added to every step's attention scores.
-            head_mask, dropout_seed: see `call`; no dropout if the seed is None.
+        """Takes all steps from embeddings, float [B, S, H]. `bias`, float, broadcast to [B, N, S,
+        S], is added to every step's attention scores; no dropout if the seed is None.
 
         Returns:
             `layer_outputs`, list of T [B, S, H], the network's output if it ended after each step;
-            the maps of `SelfAttention`, lists of T [B, N, S, S]; and, with adaptive halting,
-            `ponder_times` and `remainders`, float32 [B, S] (see `Halting`).
+                the maps of `SelfAttention`, lists of T [B, N, S, S]; and, with adaptive halting,
+                `ponder_times` and `remainders`, float32 [B, S] (see `Halting`).
         """
         outputs: dict[str, Any] = {"layer_outputs": [], **{name: [] for name in _MAPS}}
         layer = self.shared_layer

@@ -1,5 +1,4 @@
-"""The cost of the Universal Transformer's steps (arXiv:1603.08983; tensorflow/tensor2tensor,
-`universal_transformer.py`)."""
+"""The cost of the Universal Transformer's steps (arXiv:1603.08983; tensor2tensor)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,11 +12,9 @@ from bert_tf.objectives.base import Batch, Objective, example_weights, ratio
 
 @register
 class PonderTime(Objective):
-    """The mean of steps taken plus remainders, over all positions, with padding.
-
-    Shapes: B batch, S sequence. It has no weights; the number of steps has no gradient. Its factor
-    in the total is the configuration's `act_loss_weight`, times `loss_weight`.
-    """
+    """The mean of steps taken plus remainders, over all positions, with padding, [B, S]. It has no
+    weights; the number of steps has no gradient. Its factor in the total is the configuration's
+    `act_loss_weight`, times `loss_weight`."""
 
     measures = ("loss",)
     output_shape = (None, None)
