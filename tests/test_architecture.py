@@ -69,18 +69,13 @@ ALLOWED = {
 # The part, and the room of `data`, that a file of bert_tf/models/NAME/ belongs to, by its name.
 RELATIVES = {
     "config": "config", "tokenizer": "tokenization", "corruption": "recipes",
-    "layers": "layers", "affine": "layers", "norms": "layers", "characters": "layers",
-    "lstm": "layers", "network": "networks", "stack": "networks", "generation": "networks",
-    "decoding": "networks", "elmo": "networks", "bilstm": "networks", "sequence_lstm": "networks",
-    "objective": "objectives", "stream_lm": "objectives", "sampled_softmax": "objectives",
-    "step_classification": "objectives", "masks": "data/masking", "noise": "data/segments",
-    "inputs_and_targets": "data/segments", "records": "data/segments", "blocks": "data/segments",
-    "paragraphs": "data/segments", "segments": "data/segments", "sentence_pairs": "data/segments",
-    "labelled_pairs": "data/segments", "samples": "data/instances", "instances": "data/instances",
+    "layers": "layers", "affine": "layers", "network": "networks", "generation": "networks",
+    "objective": "objectives", "masks": "data/masking", "records": "data/segments",
+    "segments": "data/segments", "samples": "data/instances", "instances": "data/instances",
     "batches": "data/batches", "order": "data/batches", "mixture": "data/batches",
     "weights": "checkpoints", "huggingface": "checkpoints", "tasks": "tasks",
-    "task_files": "tasks", "task_flags": "tasks", "scores": "tasks", "predictions": "tasks",
-    "learner": "training", "settings": "training", "finetuning": "finetuning",
+    "task_files": "tasks", "scores": "tasks", "learner": "training", "settings": "training",
+    "finetuning": "finetuning",
 }
 # Dataclasses of flags, and the runs that they make.
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/models/electra/settings.py",

@@ -28,8 +28,7 @@ def _names(model, prefix):
 
 def take_identity(tensors: dict[str, Tensor], model: Model, config: EncoderConfig | None,
                   file: str) -> None:
-    """Sets a layer of the `tensors` of `file` aside that only copies the embeddings, where our
-    network has none; InputError if it changes them."""
+    """Sets a layer that only copies the embeddings aside; InputError if it changes them."""
     kernel, bias = _names(model, model.prefix)
     if not model.projection or config is None or config.projects or kernel not in tensors:
         return
@@ -44,8 +43,7 @@ def take_identity(tensors: dict[str, Tensor], model: Model, config: EncoderConfi
 
 def identity(model: Model, config: EncoderConfig, values: Mapping[str, np.ndarray]
              ) -> dict[str, np.ndarray]:
-    """Returns the tensors, by name, of a layer that only copies the embeddings, where files hold
-    one. `values` are the other tensors of the file."""
+    """The tensors of a layer that only copies the embeddings, where files hold one."""
     if not model.projection or config.projects:
         return {}
     prefix = model.prefix if any(name.startswith(model.prefix) for name in values) else ""

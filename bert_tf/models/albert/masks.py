@@ -24,11 +24,9 @@ _LENGTHS_AT_ONCE = 1 << 14
 
 
 class NgramMasks(StaticMasks):
-    """Draws masks while records are made; see `StaticMasks`.
-
-    The original draws the lengths from NumPy's global generator, which it never seeds; here it has
-    the seed of the other stream (modulo 2**32, the seeds that it takes).
-    """
+    """Draws masks while records are made; see `StaticMasks`. The original draws the lengths from
+    NumPy's global generator, which it never seeds; here it has the seed of the other stream (modulo
+    2**32, the seeds that it takes)."""
 
     def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
                  stream: PythonRandom, *args) -> None:
@@ -100,16 +98,13 @@ class NgramMasksInTraining(DynamicMasks):
 
 
 def cover_ngrams_batch(sizes, lengths, quota, uniforms, ngram: int):
-    """Covers n-grams as `NgramMasks` does, for a batch: takes units in the order of their uniforms,
-    each with the following units of its n-gram.
+    """The units that are covered, bool [B, S]. Units are taken in the order of their uniforms as
+    `NgramMasks` takes them, each with the following units of its n-gram.
 
     Args:
         sizes: int32 [B, S], tokens in each unit, 0 for units that do not exist, which come last.
         lengths: int32 [B, S], the units of the n-gram that begins with each, up to `ngram`.
         quota: int32 [B], most tokens.
-
-    Returns:
-        bool [B, S], the covered units.
     """
     width = tf.shape(sizes)[1]
     order = tf.argsort(tf.where(sizes > 0, uniforms, 2.0))

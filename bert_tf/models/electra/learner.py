@@ -33,12 +33,10 @@ _DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {
 
 
 def scatter_update(ids: Tensor, updates: Tensor, positions: Tensor) -> Tensor:
-    """Returns `ids` [B, S] with `updates` written at `positions` [B, P] (pretrain_helpers.py).
-
-    Nothing is written at position 0, where unused slots are. At a position that comes m times the
-    original writes the sum of its m updates divided by m and rounded down, which for different
-    updates is an unrelated id.
-    """
+    """`ids` [B, S] with `updates` written at `positions` [B, P] (pretrain_helpers.py). Nothing is
+    written at position 0, where unused slots are. At a position that comes m times the original
+    writes the sum of its m updates divided by m and rounded down, which for different updates is an
+    unrelated id."""
     column = ops.arange(ops.shape(ids)[1], dtype="int32")
     hits = ops.equal(ops.cast(positions, "int32")[:, :, None], column)              # [B, P, S]
     count = ops.sum(ops.cast(hits, "int32"), axis=1)                                # [B, S]
@@ -49,15 +47,10 @@ def scatter_update(ids: Tensor, updates: Tensor, positions: Tensor) -> Tensor:
 
 def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
            excluded: Tensor | None = None) -> Tensor:
-    """Draws a token for each row of logits with the probabilities softmax(logits / temperature),
-    int32 [...].
-
-    Args:
-        logits: float32 [..., V].
-        draws: float32 in [0, 1): [...], where the cumulative probabilities are cut; or [..., V],
-            the original's form, which makes them Gumbel noise and takes the largest sum.
-        excluded: integer [...], tokens that are not to be drawn.
-    """
+    """Draws a token, not `excluded`, integer [...], for each row of logits, float32 [..., V], with
+    the probabilities softmax(logits / temperature): int32 [...]. `draws` are float32 in [0, 1):
+    [...], where the cumulative probabilities are cut; or [..., V], the original's form, which makes
+    them Gumbel noise and takes the largest sum."""
     logits = ops.stop_gradient(logits) / temperature
     if excluded is not None:
         logits = logits - 1000.0 * ops.one_hot(excluded, ops.shape(logits)[-1], dtype="float32")
@@ -70,7 +63,7 @@ def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
 
 
 def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> EncoderConfig:
-    """Returns the configuration of a network's generator (`get_generator_config`)."""
+    """The configuration of a network's generator (`get_generator_config`)."""
     if not settings.untied_generator:
         return config
     width = round(config.hidden_size * settings.generator_hidden_size)
@@ -80,14 +73,6 @@ def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> Enco
             num_hidden_layers=round(config.num_hidden_layers * settings.generator_layers),
             intermediate_size=4 * width, embedding_size=(
                 None if settings.untied_generator_embeddings else config.embedding_width))
-
-
-def _check_without_own_term(settings):
-    """Raises InputError if a setting is given that only ELECTRA's own term uses, which --terms
-    leaves out."""
-    for name in changed(settings).keys() - {"gen_weight"}:
-        raise InputError(f"--{name} changes nothing with --terms=masked_lm; leave out one of the "
-                         "two flags.")
 
 
 @register
@@ -108,9 +93,6 @@ class Electra(Learner):
             None to draw all tokens with the same probability.
         temperature: temperature of the draws.
         disallow_correct: whether the original token is never drawn.
-
-    Attributes:
-        default_settings: of `of_terms`.
     """
 
     epsilon = 1e-6
@@ -138,8 +120,10 @@ class Electra(Learner):
         def masked_lm(sizes):
             return objectives.MaskedLM(sizes, loss_weight=weight, dtype=dtype)
 
-        if own is None:
-            _check_without_own_term(settings)
+        unused = changed(settings).keys() - {"gen_weight"}
+        if own is None and unused:
+            raise InputError(f"--{min(unused)} changes nothing with --terms=masked_lm; leave out "
+                             "one of the two flags.")
         if own is None or not settings.electra_objective:
             return Learner(network, [masked_lm(config)])
         if masked is None and not settings.uniform_generator:
@@ -168,8 +152,7 @@ class Electra(Learner):
     @staticmethod
     def join(network: keras.Model, sizes: EncoderConfig, shares: bool
              ) -> tuple[keras.Model, keras.Model]:
-        """Returns the network and a generator of these sizes, which may share its embeddings, or
-        the network itself where its own sizes are given."""
+        """The network and a generator of these sizes; the network itself if they are its own."""
         if sizes is network.config:
             return network, network
         return network, networks.build(sizes, name="generator", dtype=network.dtype_policy,
@@ -223,7 +206,7 @@ class Electra(Learner):
         return measures
 
     def parts(self) -> dict[str, Learner]:
-        """Returns the network and the generator, each with its objective, by their files' names."""
+        """The network and the generator, each with its objective, by their files' names."""
         models = {"model": Learner(self.encoder, self.objectives[-1:])}
         if self.generator not in (None, self.encoder):
             models["generator"] = Learner(self.generator, self.objectives[:1])
@@ -238,7 +221,10 @@ class Electra(Learner):
                 **({"discriminator": "replaced_token_written"} if written else {})}
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "generator": self._saved_generator(),
+        generator = self.generator and "encoder"
+        if self.generator not in (None, self.encoder):
+            generator = {"config": self.generator.config.to_dict(), "shared": self.shares}
+        return {**super().get_config(), "generator": generator,
                 "temperature": self.temperature, "disallow_correct": self.disallow_correct}
 
     @classmethod
@@ -256,9 +242,3 @@ class Electra(Learner):
     def shares(self) -> bool:
         """Whether the embeddings of the network depend on those of its generator."""
         return self.generator.embeddings is self.encoder.embeddings
-
-    def _saved_generator(self):
-        """Returns the generator's part of the configuration, a JSON value."""
-        if self.generator in (None, self.encoder):
-            return self.generator and "encoder"
-        return {"config": self.generator.config.to_dict(), "shared": self.shares}

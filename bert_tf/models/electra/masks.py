@@ -67,16 +67,13 @@ class Masking(base.Masking):
 
 def hide_with_repeats(input_ids, input_mask, positions, die, masked_lm_prob: float,
                       masked: float, mask_id: int) -> dict:
-    """Hides tokens whose positions were drawn with replacement, and returns input_ids and the three
-    masked_lm features.
+    """Hides tokens, int32 [B, S], whose positions were drawn with replacement, and returns
+    input_ids and the three masked_lm features.
 
     A position that comes several times is predicted as often; it becomes [MASK] if one of the
-    throws makes it so. The number of predictions counts special tokens too.
-
-    Args:
-        input_ids, input_mask: int32 [B, S].
-        positions: int32 [B, P]; a row whose first is 0 has no candidates and no predictions.
-        die: float32 [B, P] in [0, 1): the token becomes [MASK] below `masked`, and stays otherwise.
+    throws `die`, float32 [B, P] in [0, 1), is below `masked`, and stays otherwise. The number of
+    predictions counts special tokens too. A row whose first of `positions`, int32 [B, P], is 0 has
+    no candidates and no predictions.
     """
     slots = positions.shape[1]
     # In float32 and rounded half to even, as the original does.

@@ -23,9 +23,9 @@ _BINS, _WIDTH = 1 << 16, 1 / 2048       # of logits from -16 to 16
 
 
 def logit_histogram(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-    """Returns the summed weights of each bin of logits, float32 [2, 65536]: first where the label
-    is 0, then where it is 1. A bin is 1/2048 wide; logits below -16 or above 16 are in the outer
-    bins. All arguments have one shape."""
+    """The summed weights of each bin of logits, float32 [2, 65536]: first where the label is 0,
+    then where it is 1. A bin is 1/2048 wide; logits below -16 or above 16 are in the outer bins.
+    All arguments have one shape."""
     bins = ops.cast(ops.floor((logits + _BINS // 2 * _WIDTH) / _WIDTH), "int32")
     places = ops.clip(bins, 0, _BINS - 1) + _BINS * ops.cast(labels, "int32")
     sums = ops.segment_sum(ops.reshape(weights, (-1,)), ops.reshape(places, (-1,)), 2 * _BINS)
@@ -35,11 +35,10 @@ def logit_histogram(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
 def area_under_curve(histogram: np.ndarray) -> float:
     """The area under the receiver operating characteristic, from `logit_histogram`: the share of
     pairs, one of each label, whose logit of label 1 is the larger one; a pair within one bin counts
-    as half.
+    as half. NaN if a label is missing.
 
     It differs from the exact area by at most half the share of pairs that lie within one bin. The
-    original (`disc_auc`) has 200 thresholds of the probability instead of the bins. NaN if a label
-    is missing.
+    original (`disc_auc`) has 200 thresholds of the probability instead of the bins.
     """
     zeros, ones = np.asarray(histogram, np.float64)
     pairs = zeros.sum() * ones.sum()
@@ -128,11 +127,9 @@ class ReplacedToken(Objective):
 
 @register
 class AllTokensLM(MaskedLM):
-    """Predicts the original of every token ("All-Tokens MLM" in section 3.4 of the paper).
-
-    A gate D, a sigmoid on a token's vector, is the probability that the token is the original:
-    p(token) = D * [token is the input's] + (1 - D) * softmax.
-    """
+    """Predicts the original of every token ("All-Tokens MLM" in section 3.4 of the paper). A gate
+    D, a sigmoid on a token's vector, is the probability that the token is the original: p(token) =
+    D * [token is the input's] + (1 - D) * softmax."""
 
     likelihood = ""     # most tokens are in its input
 

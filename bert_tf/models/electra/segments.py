@@ -14,7 +14,8 @@ _ONE_SEGMENT, _LEAST = 0.1, 5
 
 def electra_segments(documents: Documents, stream: PythonRandom, room: int, options,
                      segments: Segments) -> Iterator[Slices]:
-    """Gathers sentences of one document up to a target length, and divides them in two at random.
+    """Gathers sentences of one document up to a target length, and divides them in two at random; B
+    is empty in sequences of one segment, and the label is 0.
 
     A sentence goes to the first segment while that stays below half of the target, and in half of
     the cases also the sentence that would pass it. Once a longer sentence has begun the second
@@ -22,8 +23,7 @@ def electra_segments(documents: Documents, stream: PythonRandom, room: int, opti
     copies of their tokens are added to `documents`.
 
     The random stream and the target continue from document to document and from file to file; the
-    files were shuffled before they were read. `options` also has `max_seq_length`. B is empty in
-    sequences of one segment, and the label is 0.
+    files were shuffled before they were read. `options` also has `max_seq_length`.
     """
     # The original shuffles the names of the files with this stream.
     stream.shuffle([None] * documents.files)

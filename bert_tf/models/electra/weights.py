@@ -1,9 +1,6 @@
-"""The two networks in a checkpoint of ELECTRA's pre-training, which share their embeddings.
-
-In our own checkpoints the generator's weights begin with `generator/`, and its head is `masked_lm`.
-google-research/electra calls the heads `generator_predictions` and `discriminator_predictions`, and
-releases no configuration.
-"""
+"""The two networks in a checkpoint of ELECTRA's pre-training, which share their embeddings. In our
+own checkpoints the generator's weights begin with `generator/`, and its head is `masked_lm`.
+google-research/electra releases no configuration."""
 
 import dataclasses
 import re
@@ -37,9 +34,9 @@ GOOGLE_ROWS = (
 
 
 def split(source: Source, network: str, head: str, config: EncoderConfig | None = None) -> Source:
-    """Returns the product network's `Source`, with the generator's in it if there is one. The names
-    of the generator's tensors begin with `generator/`, of its head with `head`, and of the networks
-    with `network`. `config` is the generator's; None: as the shapes show."""
+    """The product network's `Source`, with the generator's in it if there is one. Names of the
+    generator's tensors begin with `generator/`, of its head with `head`, and of the networks with
+    `network`. `config` is the generator's; None: as the shapes show."""
     tensors = source.tensors
     if not any(name.startswith(_GENERATOR) for name in tensors):
         return source
@@ -64,7 +61,7 @@ def split(source: Source, network: str, head: str, config: EncoderConfig | None 
 
 
 def _beside(source, tensors, others, reason):
-    """Returns a `Source` of some tensors; the others are ignored for a reason."""
+    """A `Source` of some tensors; the others are ignored for a reason."""
     table = source.table
     table = dataclasses.replace(table, ignored=((r"beside: .*", reason), *table.ignored))
     return dataclasses.replace(source, table=table, tensors={
@@ -73,8 +70,8 @@ def _beside(source, tensors, others, reason):
 
 def config_of(tensors: dict[str, Tensor], network: str,
               like: EncoderConfig | None = None) -> EncoderConfig | None:
-    """Returns the configuration that the shapes of tensors show, with heads 64 wide, or None if a
-    needed tensor is missing. Names begin with `network`. Values that shapes don't show are those of
+    """The configuration that the shapes of tensors show, with heads 64 wide, or None if a needed
+    tensor is missing. Names begin with `network`. Values that shapes don't show are those of
     `like`; None: ELECTRA's own."""
     def shape(name):
         return tensors[f"{network}{name}"].shape

@@ -14,11 +14,7 @@ PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
 
 
 def as_patterns(fixed_heads: Any) -> tuple[str, ...]:
-    """Returns `PATTERNS` of heads as a tuple.
-
-    Raises:
-        InputError: `fixed_heads` is not a list of patterns.
-    """
+    """`PATTERNS` as a tuple. InputError: `fixed_heads` is not a list of patterns."""
     if not isinstance(fixed_heads, (list, tuple)):
         raise InputError(f"fixed_heads must be a list, not {fixed_heads!r}.")
     for name in fixed_heads:
@@ -64,9 +60,7 @@ class FixedPatternConfig(EncoderConfig):
             raise InputError(f"fixed_heads names {len(self.fixed_heads)} heads, but "
                              f"num_attention_heads is {self.num_attention_heads}; name fewer.")
 
-    @property
-    def learned_heads(self) -> int:
-        return self.num_attention_heads - len(self.fixed_heads)
+    learned_heads = property(lambda self: self.num_attention_heads - len(self.fixed_heads))
 
     @property
     def further_features(self) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ The authors' code is not public. The paper leaves open a row's weights, and rows
 this file chooses one reading.
 """
 
-
 import keras
 from keras import ops
 
@@ -54,9 +53,7 @@ def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS, empty_
         "next": lambda: ops.cast(j == i + 1, "float32"),
         "left": lambda: grows * ops.cast(j <= i - 2, "float32"),
         "right": lambda: falls * ops.cast(j >= i + 2, "float32"),
-        "end": lambda: grows,
-        "start": lambda: falls,
-    }
+        "end": lambda: grows, "start": lambda: falls}
     maps = []
     for name in names:
         rows = weights[name]() * share                                  # [B, S, S]
@@ -98,8 +95,7 @@ class FixedPatternAttention(SelfAttention):
             dropped = ops.concatenate([probs, dropout(learned, rate, dropout_seed)], 1)
             probs = ops.concatenate([probs, learned], 1)                # [B, N, S, S]
         context = ops.matmul(dropped, split_heads(self.value(x), size))     # [B, N, S, D]
-        return join_heads(context, self.config.hidden_size), {
-            "attention_probs": probs}
+        return join_heads(context, self.config.hidden_size), {"attention_probs": probs}
 
 
 @register

@@ -27,12 +27,8 @@ class FixedPatternEncoder(BertEncoder):
         return FixedPatternLayer(self.config, *shared, **kwargs)
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
-        """Returns the bias of the learned heads, and the maps of the others.
-
-        Raises:
-            InputError: patterns count words, and `token_boundary`, integer [B, S], 1 where a word
-                begins, is missing.
-        """
+        """The bias of the learned heads, and the maps of the others. InputError: patterns count
+        words, and `token_boundary`, integer [B, S], 1 where a word begins, is missing."""
         config, mask = self.config, inputs.get("input_mask")
         if mask is None:
             mask = ops.ones_like(inputs["input_ids"])

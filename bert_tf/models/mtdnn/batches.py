@@ -24,13 +24,8 @@ WORD_LOGITS, IS_WORD_LABELLED = "word_teacher_logits", "is_word_labelled"
 
 @dataclasses.dataclass(frozen=True)
 class SharedFeatures:
-    """Features that the batches of all tasks have because some task needs them.
-
-    Attributes:
-        words: whether a task is about words.
-        soft_labels: the most labels of other tasks with teachers.
-        soft_tags: the most labels of a task about words with teachers.
-    """
+    """Features that the batches of all tasks have because some task needs them: whether a task is
+    about words; and the most labels with teachers of other tasks, and of tasks about words."""
 
     words: bool = False
     soft_labels: int = 0
@@ -39,15 +34,11 @@ class SharedFeatures:
 
 def of_task(batch: Mapping[str, np.ndarray], number: int,
             shared: SharedFeatures = SharedFeatures()) -> dict[str, np.ndarray]:
-    """Returns a task's batch with the features of all tasks' batches: features int32 [B, C, L], and
-    `label_ids` float32, `is_real_example` and `task_number` int32, [B, 1].
-
-    Args:
-        shared: further features. With words, `word_label_ids` and `label_weights` int32 [B, 1, L].
-            With `soft_labels`, `teacher_logits` float32 [B, soft_labels] and `is_labelled` [B, 1];
-            with `soft_tags`, `word_teacher_logits` [B, soft_tags, L] and `is_word_labelled` [B, 1,
-            L]; with any of both, `is_taught` [B, 1].
-    """
+    """A task's batch with the features of all tasks' batches: features int32 [B, C, L], and
+    `label_ids` float32, `is_real_example` and `task_number` int32, [B, 1]. Shared words add
+    `word_label_ids` and `label_weights` int32 [B, 1, L]; `soft_labels` add `teacher_logits` float32
+    [B, soft_labels] and `is_labelled` [B, 1]; `soft_tags` add `word_teacher_logits` [B, soft_tags,
+    L] and `is_word_labelled` [B, 1, L]; any of both adds `is_taught` [B, 1]."""
     rows, length = batch["input_ids"].shape[0], batch["input_ids"].shape[-1]
     of_words, is_taught = WORD_WEIGHTS in batch, _TAUGHT[0] in batch
     features = {name: values if values.ndim == 3 else values[:, None]
@@ -95,17 +86,9 @@ class TaskExamples:
     task: str
     number: int
 
-    @property
-    def size(self) -> int:
-        return self.examples.size
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return self.examples.lengths
-
-    @property
-    def max_seq_length(self) -> int:
-        return self.examples.max_seq_length
+    size = property(lambda self: self.examples.size)
+    lengths = property(lambda self: self.examples.lengths)
+    max_seq_length = property(lambda self: self.examples.max_seq_length)
 
     def prediction_batches(self, batches: Sequence[np.ndarray], replicas: int,
                            length: int | None = None) -> tf.data.Dataset:
@@ -168,9 +151,8 @@ class TaskBatches:
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """Returns the batches of each replica of one worker, to the end of the order; see
-        `RecordSet.training_batches`. The step and the order take the place of `taken` and
-        `global_batch`."""
+        """The batches of each replica of one worker, to the end of the order; see
+        `RecordSet.training_batches`. The step and the order replace `taken` and `global_batch`."""
         local = replicas // workers
 
         def generate():

@@ -98,8 +98,7 @@ class StochasticAnswer(LabelHead):
         return ops.cast(ops.softmax(scores), self.compute_dtype)
 
     def kept_turns(self, rows: Any, seed: Tensor) -> Tensor:
-        """Returns the turns' weights in training, float32 [rows, K]: the drawn turn counts always,
-        the others unless dropped; all are scaled up."""
+        """The turns' weights in training, float32 [rows, K]; one that is drawn counts always."""
         chosen, others = split_seed(seed, 2)
         stays = uniform((rows, self.turns), others) >= self.turn_dropout
         turn = ops.cast(ops.floor(uniform((rows,), chosen) * self.turns), "int32")

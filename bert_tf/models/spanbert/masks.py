@@ -14,15 +14,8 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from bert_tf.data.masking import base
+from bert_tf.data.masking import base, dynamic
 from bert_tf.data.masking.base import KEEP, MASK, Masks, quotas
-from bert_tf.data.masking.dynamic import (
-    DynamicMasks,
-    choose_tokens_batch,
-    draw_uniforms,
-    hide_batch,
-    positions_of,
-)
 from bert_tf.data.records import manifest
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.corpus import Documents
@@ -39,64 +32,8 @@ _DRAWS = 4          # numbers of a turn: whether it is an entity, which, the len
 Run = tuple[int, int]
 
 
-@dataclasses.dataclass(frozen=True)
-class Masking(base.Masking):
-    """Spans that are masked together (SpanBERT)."""
-
-    called = "spans"
-    extra_features = SPAN_FEATURES
-
-    schemes: tuple[str, ...] = option(
-        ("pair_span",), "How the tokens of a sequence are chosen; each sequence gets one of the "
-        "named schemes: pair_span, spans of words; random, single tokens; ner_span, entities and "
-        "spans.", choices=("pair_span", "random", "ner_span"))
-    span_lower: int = option(1, "Minimum words of a span.", least=1, most=1 << 10)
-    span_upper: int = option(
-        10, "Maximum words of a span; 1 masks single words.", least=1, most=1 << 10)
-    geometric_p: float = option(
-        0.2, "p of the geometric distribution of a span's length; near 0 for a uniform one.",
-        above=0, below=1)
-    replacement_method: str = option(
-        "span", "Replace a whole span in one way (span), or each of its tokens separately "
-        "(word_piece).", choices=("span", "word_piece"))
-    endpoints: str = option(
-        "external", "Tokens from which a span is predicted: the tokens around the span (external), "
-        "or its first and last token (internal).", choices=("external", "internal"))
-    max_pair_targets: int = option(
-        15, "Number of tokens of a span that are predicted from --endpoints.", least=1,
-        most=1 << 10)
-    ner_masking_prob: float = only("schemes", "ner_span")(
-        0.5, "Probability of masking an entity rather than a span.", least=0, most=0.99)
-
-    def static_masks(self, documents, vocabulary, stream, options, room):
-        return SpanMasks(self, documents, vocabulary, stream, options, room)
-
-    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
-        return DynamicSpans.of(self, record, max_seq_length, max_predictions_per_seq,
-                               token_counts=manifest.token_counts(record))
-
-    def check(self, segments):
-        super().check(segments)
-        if self.span_upper < self.span_lower:
-            raise InputError(f"--span_upper is {self.span_upper}; it must be at least "
-                             f"--span_lower={self.span_lower}.")
-        if segments.sentence_ends or PAIRINGS[segments.pairing].segments > 1:
-            raise InputError(f"--segments={segments.pairing}: spans need sequences of one text "
-                             "without separators; give --segments=doc_blocks or doc_sentences.")
-
-    def features(self):
-        entities = ["entities"] * (self.dynamic and "ner_span" in self.schemes)
-        return [*super().features(), *entities]
-
-    def most_predictions(self, max_seq_length, masked_lm_prob):
-        return math.ceil(masked_lm_prob * (max_seq_length - 2))
-
-    least_slots = most_predictions
-
-
 def length_limits(masking: "Masking") -> np.ndarray:
-    """float64 [span_upper - span_lower + 1], the shares of spans up to each length in words: a
-    geometric distribution, cut off at the bounds."""
+    """float64 [lengths], the shares of spans up to each: a geometric distribution, cut off."""
     exponents = np.arange(masking.span_lower, masking.span_upper + 1) - 1
     shares = np.array([masking.geometric_p * (1 - masking.geometric_p)**int(exponent)
                        for exponent in exponents])
@@ -125,14 +62,12 @@ class SpanChooser:
     def spans(self, begins: Sequence[int], budget: int,
               entities: Sequence[Run] | None = None) -> list[Run]:
         """Spans of whole words, until `budget` tokens are covered; the last may end inside a word.
+        `begins` are the first token of each word, then the number of tokens. If `entities` is not
+        None, entities are drawn, too, and covered as a whole.
 
         A span begins with the word of a token that is drawn of all that are not covered yet. It
         passes over words that are covered, which count as words of the span. Spans that overlap or
         touch are one.
-
-        Args:
-            begins: the first token of each word, then the number of tokens.
-            entities: if not None, entities are drawn, too, and covered as a whole.
         """
         rng, count, left = self._rng, begins[-1], budget
         word_of = np.repeat(np.arange(len(begins) - 1), np.diff(begins)).tolist()
@@ -161,8 +96,8 @@ class SpanChooser:
 
 
 class SpanMasks:
-    """Draws the masks of blocks, as `bert.StaticMasks` does. Random tokens are as frequent as in
-    `documents`."""
+    """Draws the masks of blocks, as `bert.StaticMasks`. Random tokens are as frequent as in the
+    text."""
 
     def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
                  stream: PythonRandom, options: Any, room: int) -> None:
@@ -271,19 +206,15 @@ def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None,
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicSpans(DynamicMasks):
-    """Draws masks while training.
-
-    Attributes:
-        token_counts: int64 [V], the text's counts; weights for drawing random tokens.
-    """
+class DynamicSpans(dynamic.DynamicMasks):
+    """Draws masks while training, random tokens by the text's counts `token_counts`, int64 [V]."""
 
     token_counts: np.ndarray
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
         ids, mask = batch["input_ids"], batch["input_mask"]
         size, slots = self.max_seq_length, self.max_predictions_per_seq
-        uniforms = draw_uniforms(seed, numbers, 1 + 3 * slots + size)
+        uniforms = dynamic.draw_uniforms(seed, numbers, 1 + 3 * slots + size)
         scheme, throws, drawn, keys = tf.split(uniforms, [1, slots, 2 * slots, size], 1)
         limits = quotas(size, self.masked_lm_prob, slots, raised_without=2)
         budget = tf.gather(limits, tf.reduce_sum(mask, 1))
@@ -292,12 +223,13 @@ class DynamicSpans(DynamicMasks):
         is_random = tf.gather([name == "random" for name in schemes], scheme)
 
         def draw(turn):
-            return draw_uniforms(seed, numbers, _DRAWS, uniforms.shape[1] + _DRAWS * turn)
+            return dynamic.draw_uniforms(seed, numbers, _DRAWS, uniforms.shape[1] + _DRAWS * turn)
 
         candidates = self.candidates(ids, mask)
         chosen = tf.zeros_like(candidates)
         if "random" in schemes:
-            chosen = choose_tokens_batch(candidates, budget, keys, slots) & is_random[:, None]
+            chosen = is_random[:, None] & dynamic.choose_tokens_batch(
+                candidates, budget, keys, slots)
         if set(schemes) != {"random"}:
             entity_prob = tf.gather([self.masking.ner_masking_prob if name == "ner_span" else -1.0
                                      for name in schemes], scheme)
@@ -327,7 +259,7 @@ class DynamicSpans(DynamicMasks):
     def _hide(self, ids, length, chosen, is_random, throws, drawn):
         """The features, given chosen, bool [B, S], and the lengths of sequences, int32 [B]."""
         slots, masking = self.max_predictions_per_seq, self.masking
-        positions, used = positions_of(chosen, slots)
+        positions, used = dynamic.positions_of(chosen, slots)
         labels = tf.where(used, tf.gather(ids, positions, batch_dims=1), 0)
         # The slots of one span follow each other.
         follows = (positions[:, 1:] == positions[:, :-1] + 1) & used[:, 1:] & ~is_random[:, None]
@@ -343,7 +275,7 @@ class DynamicSpans(DynamicMasks):
         masked, random = masking.shares
         shown = tf.where(throws < masked, self.mask_id, tf.where(
             throws < masked + random, self._draw_ids(drawn), labels))
-        return {**hide_batch(ids, positions, labels, shown, used),
+        return {**dynamic.hide_batch(ids, positions, labels, shown, used),
                 **self._pairs(positions, first, last, used & ~is_random[:, None], length)}
 
     def _pairs(self, positions, first, last, used, length):
@@ -364,3 +296,55 @@ class DynamicSpans(DynamicMasks):
         drawn = (high + low * 2.0**-24) * limits[-1]
         return tf.reshape(tf.searchsorted(limits, tf.reshape(drawn, [-1]), "right"),
                           tf.shape(drawn))
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(base.Masking):
+    """Spans that are masked together (SpanBERT)."""
+
+    called, static_class = "spans", SpanMasks
+    extra_features = SPAN_FEATURES
+
+    schemes: tuple[str, ...] = option(
+        ("pair_span",), "How the tokens of a sequence are chosen; each sequence gets one of the "
+        "named schemes: pair_span, spans of words; random, single tokens; ner_span, entities and "
+        "spans.", choices=("pair_span", "random", "ner_span"))
+    span_lower: int = option(1, "Minimum words of a span.", least=1, most=1 << 10)
+    span_upper: int = option(
+        10, "Maximum words of a span; 1 masks single words.", least=1, most=1 << 10)
+    geometric_p: float = option(
+        0.2, "p of the geometric distribution of a span's length; near 0 for a uniform one.",
+        above=0, below=1)
+    replacement_method: str = option(
+        "span", "Replace a whole span in one way (span), or each of its tokens separately "
+        "(word_piece).", choices=("span", "word_piece"))
+    endpoints: str = option(
+        "external", "Tokens from which a span is predicted: the tokens around the span (external), "
+        "or its first and last token (internal).", choices=("external", "internal"))
+    max_pair_targets: int = option(
+        15, "Number of tokens of a span that are predicted from --endpoints.", least=1,
+        most=1 << 10)
+    ner_masking_prob: float = only("schemes", "ner_span")(
+        0.5, "Probability of masking an entity rather than a span.", least=0, most=0.99)
+
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        return DynamicSpans.of(self, record, max_seq_length, max_predictions_per_seq,
+                               token_counts=manifest.token_counts(record))
+
+    def check(self, segments):
+        super().check(segments)
+        if self.span_upper < self.span_lower:
+            raise InputError(f"--span_upper is {self.span_upper}; it must be at least "
+                             f"--span_lower={self.span_lower}.")
+        if segments.sentence_ends or PAIRINGS[segments.pairing].segments > 1:
+            raise InputError(f"--segments={segments.pairing}: spans need sequences of one text "
+                             "without separators; give --segments=doc_blocks or doc_sentences.")
+
+    def features(self):
+        entities = ["entities"] * (self.dynamic and "ner_span" in self.schemes)
+        return [*super().features(), *entities]
+
+    def most_predictions(self, max_seq_length, masked_lm_prob):
+        return math.ceil(masked_lm_prob * (max_seq_length - 2))
+
+    least_slots = most_predictions

@@ -24,11 +24,8 @@ PLACE_WIDTH = 200
 @register
 class SpanBoundary(Objective):
     """Predicts a masked span's tokens from the vectors at its boundary and their places, up to
-    `max_targets` (R) tokens a span.
-
-    The output matrix is the word embedding table. The mean loss is taken over one prediction more
-    than there are.
-    """
+    `max_targets` (R) tokens a span, by the word embedding table. The mean loss is taken over one
+    prediction more than there are."""
 
     reads = ("masked_lm_ids", "span_left", "span_right", "span_offset", "span_weights")
     extra_count = 1.0
@@ -60,14 +57,9 @@ class SpanBoundary(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """Returns float32 logits [B, P, V]; [M, V] in a batch with `predictions`.
-
-        Args:
-            outputs: with `sequence_output`, float [B, S, H].
-            batch: integer [B, P]: `span_left` and `span_right`, the positions of the boundary, and
-                `span_offset`, the place in the span.
-            embedding_table: float [V, E].
-        """
+        """Float32 logits [B, P, V], or [M, V] in a batch with `predictions`, from
+        `sequence_output`, float [B, S, H], the table [V, E], and integers [B, P]: `span_left` and
+        `span_right`, the positions of the boundary, and `span_offset`, the place in the span."""
         vectors = outputs["sequence_output"]
         places = ops.take(self.position_embeddings, ops.cast(batch["span_offset"], "int32"), axis=0)
         x = ops.concatenate([gather(vectors, batch["span_left"]),

@@ -37,10 +37,8 @@ class ReorderedInstances(pretraining.Instances):
 
 
 class WordOrder:
-    """Changes instances of BERT to instances of StructBERT, thousands at once.
-
-    Shapes: M instances, P predictions without shuffled ones, T trigrams.
-    """
+    """Changes instances of BERT to instances of StructBERT, thousands at once. Shapes: M instances,
+    P predictions without shuffled ones, T trigrams."""
 
     def __init__(self, recipe: Recipe, layout: Layout, seed: int, max_seq_length: int,
                  max_predictions_per_seq: int) -> None:
@@ -51,14 +49,9 @@ class WordOrder:
         self._rng = np.random.RandomState(seed % 2**32)
 
     def change(self, tokens: np.ndarray, slices: np.ndarray, masks: Masks | None) -> Masks | None:
-        """Swaps segments in place, and returns the masks with shuffled trigrams, whose slots have 1
-        in `word_order_weights`.
-
-        Args:
-            tokens: int32, the tokens of the text.
-            slices: int32 [M, 5], see `pairing.Slices`.
-            masks: None where training draws them.
-        """
+        """Swaps segments, int32 [M, 5], in place, and returns the masks with shuffled trigrams of
+        the text's tokens, whose slots have 1 in `word_order_weights`. Masks are None where training
+        draws them."""
         if self._recipe.segments.negatives == "three_way":
             self._swap(slices, masks)
         if masks is None or not self._shuffle_prob:
@@ -85,14 +78,22 @@ class WordOrder:
         masks.replacements[swapped] = np.take_along_axis(masks.replacements[swapped], order, 1)
 
     def _shuffle(self, tokens, slices, masks):
-        visible = self._visible(len(tokens), slices, masks)
+        packed = pack_pairs(np.zeros(len(tokens), np.int32), *slices[:, :4].T, self._size,
+                            SpecialIds(self._layout, *[1] * 4))
+        visible = packed["input_ids"] == 0      # tokens that are neither special nor predicted
+        rows = np.broadcast_to(np.arange(len(slices))[:, None], masks.used.shape)
+        visible[rows[masks.used], masks.positions[masks.used]] = False
         starts, used = self._choose(visible)                                # [M, T]
         places = starts[:, :, None] + np.arange(3)                          # [M, T, 3]
         shuffled = starts[:, :, None] + _ORDERS[
             (self._rng.random_sample(starts.shape) * len(_ORDERS)).astype(int)]
         places, shuffled = (x.reshape(len(starts), 3 * starts.shape[1]) for x in (places, shuffled))
         is_order = np.repeat(used, 3, axis=1)                               # [M, 3T]
-        ids = tokens[np.where(is_order, self._sources(slices, shuffled), 0)]
+        a_start, a_length, b_start, _, _ = slices.T[:, :, None]
+        offset = self._layout.b_offset(a_length)
+        sources = np.where(shuffled < offset, a_start + shuffled - self._layout.before,
+                           b_start + shuffled - offset)
+        ids = tokens[np.where(is_order, sources, 0)]
         positions = np.concatenate([masks.positions.astype(np.int64), places], 1)
         shown = np.concatenate([masks.replacements, np.where(is_order, ids, KEEP)], 1)
         known = np.concatenate([masks.used, is_order], 1)
@@ -101,17 +102,7 @@ class WordOrder:
         return Masks(positions.astype(np.uint16),
                      np.take_along_axis(shown, order, 1).astype(np.int32),
                      known.sum(1).astype(np.uint16),
-                     {WEIGHTS:
-                      np.take_along_axis(weights, order, 1).astype(np.float32)})
-
-    def _visible(self, count, slices, masks):
-        """bool [M, S]: tokens, of `count` in the text, that are neither special nor predicted."""
-        packed = pack_pairs(np.zeros(count, np.int32), *slices[:, :4].T, self._size,
-                            SpecialIds(self._layout, *[1] * 4))
-        visible = packed["input_ids"] == 0
-        rows, used = np.arange(len(slices))[:, None], masks.used
-        visible[np.broadcast_to(rows, used.shape)[used], masks.positions[used]] = False
-        return visible
+                     {WEIGHTS: np.take_along_axis(weights, order, 1).astype(np.float32)})
 
     def _choose(self, visible):
         """Chooses disjoint trigrams: their first positions, int [M, T], and which are used."""
@@ -128,13 +119,6 @@ class WordOrder:
             starts[:, turn] = start = (before > rank[:, None]).argmax(1)
             windows &= ~used[:, turn, None] | (np.abs(column - start[:, None]) > 2)
         return starts, used
-
-    def _sources(self, slices, positions):
-        """Returns the places in the token array of the tokens at some positions, [M, N]."""
-        a_start, a_length, b_start, _, _ = slices.T[:, :, None]
-        offset = self._layout.b_offset(a_length)
-        return np.where(positions < offset, a_start + positions - self._layout.before,
-                        b_start + positions - offset)
 
 
 def _in_order(positions, used):

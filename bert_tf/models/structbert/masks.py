@@ -1,5 +1,4 @@
-"""StructBERT's masks: BERT's, and room for the tokens of shuffled trigrams, which are predicted too
-(arXiv:1908.04577, section 2.2)."""
+"""StructBERT's masks: BERT's, and room for shuffled trigrams (arXiv:1908.04577, section 2.2)."""
 
 import dataclasses
 import math

@@ -20,7 +20,7 @@ _MASKED = -100.0
 
 
 def layer_ratio(layers: int, teacher_layers: int) -> int:
-    """Returns the number of the teacher's layers for each layer, which must be whole."""
+    """The number of the teacher's layers for each layer, which must be whole."""
     if not layers or teacher_layers % layers:
         raise InputError(f"the teacher has {teacher_layers} layers and the student {layers}; "
                          "choose a student whose number of layers divides the teacher's.")
@@ -28,8 +28,8 @@ def layer_ratio(layers: int, teacher_layers: int) -> int:
 
 
 def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) -> Tensor:
-    """Returns the summed squared differences of all pairs of tensors [B, ...] by example, float32
-    [B], times `real`, float32 [B]."""
+    """The summed squared differences of pairs of tensors [B, ...], float32 [B], times `real`
+    [B]."""
     total: Tensor = 0.0
     for own, other in zip(ours, theirs):
         square = ops.square(ops.cast(own, "float32") - ops.cast(other, "float32"))
@@ -53,7 +53,7 @@ class _LayerTransfer(TaughtObjective):
     idle_id = 0     # as PyTorch's embeddings of padding
 
     def size(self, length: Tensor) -> Tensor:
-        """Returns the number of elements of a layer's tensor for one example of `length` tokens."""
+        """The number of elements of a layer's tensor for one example of `length` tokens."""
         raise NotImplementedError
 
     def count(self, batch: Batch) -> Tensor:
@@ -63,8 +63,7 @@ class _LayerTransfer(TaughtObjective):
 
 @register
 class AttentionTransfer(_LayerTransfer):
-    """Compares each layer's attention scores, after the mask, with the last of its teacher layers.
-    Both networks must have the same number of heads."""
+    """Compares layers' attention scores, after the mask, with the last of their teacher layers."""
 
     internals = ("attention_scores",)
 
