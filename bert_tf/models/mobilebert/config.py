@@ -82,11 +82,11 @@ class MobileBertConfig(BertConfig):
         """A, the width of a layer inside."""
         return (self.use_bottleneck and self.intra_bottleneck_size) or self.hidden_size
 
-    # The widths of the input of queries and keys, and of values.
-    query_size = property(lambda self: self.inner_size if (
-        self.use_bottleneck_attention or self.key_query_shared_bottleneck) else self.hidden_size)
+    # The widths of the input of values, and of queries and keys.
     value_size = property(lambda self: (
         self.inner_size if self.use_bottleneck_attention else self.hidden_size))
+    query_size = property(lambda self: (
+        self.inner_size if self.key_query_shared_bottleneck else self.value_size))
     # Whether queries and keys have a bottleneck of their own.
     has_query_bottleneck = property(lambda self: (
         self.use_bottleneck and self.key_query_shared_bottleneck

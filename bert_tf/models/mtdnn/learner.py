@@ -23,7 +23,7 @@ class MultiTaskLearner(Learner):
 
     A batch has features [B, C, S], `label_ids` float32 [B, 1], `is_real_example` [B, 1], and
     `task_number` [B, 1], the place of its task among the objectives; a task about words also has
-    the features of `data.batches.task_batches.of_task`. Heads of other tasks get no gradient from
+    the features of `models.mtdnn.batches.of_task`. Heads of other tasks get no gradient from
     it. A plain Learner is saved.
     """
 

@@ -221,8 +221,9 @@ def cut(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_length:
     if objective.length == "spans":
         return _cut(documents, spans_lengths(inputs_length, objective.noise_density,
                                              objective.mean_noise_span_length)[0])
-    return _cut(documents, inputs_length - 1 if objective.length == "inputs" else (
-        targets_length - (not objective.document_ends)))
+    if objective.length == "inputs":
+        return _cut(documents, inputs_length - 1)
+    return _cut(documents, targets_length - (not objective.document_ends))
 
 
 def corrupt(tokens: np.ndarray, objective: Denoising, seeds: np.ndarray, vocab_size: int
