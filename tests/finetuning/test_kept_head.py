@@ -1,6 +1,7 @@
 """Fine-tuning a fine-tuned model: its head is trained further for the same labels, else a new one.
 """
 
+import functools
 import json
 import shutil
 
@@ -35,14 +36,16 @@ def fixture_base(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(name="tuned", scope="module", params=LABELS)
-def fixture_tuned(request, base, tmp_path_factory):
-    """The kind of a task, and a model that was fine-tuned for it."""
-    folder = tmp_path_factory.mktemp("tuned") / "model"
-    model = bert_tf.TextModel.from_pretrained(base, request.param)
-    model.fit(TEXTS, LABELS[request.param], **GIVEN)
-    model.save(folder)
-    return request.param, folder
+@pytest.fixture(name="tuned", scope="module")
+def fixture_tuned(base, tmp_path_factory):
+    """Function that gives the folder of a model that was fine-tuned for a kind of task."""
+    @functools.cache
+    def make(kind):
+        model = bert_tf.TextModel.from_pretrained(base, kind)
+        model.fit(TEXTS, LABELS[kind], **GIVEN)
+        model.save(folder := tmp_path_factory.mktemp("tuned") / "model")
+        return folder
+    return make
 
 
 def write(path, rows):
@@ -72,8 +75,9 @@ def is_same(one, other):
                                               for name in one)
 
 
-def test_the_same_labels_go_on_with_the_head(tuned, tmp_path, capsys):
-    kind, folder = tuned
+@pytest.mark.parametrize("kind", LABELS)
+def test_the_same_labels_go_on_with_the_head(kind, tuned, tmp_path, capsys):
+    folder = tuned(kind)
     bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), folder, tmp_path / "out", **STILL)
     assert FURTHER in capsys.readouterr().out
     assert is_same(head_of(tmp_path / "out"), head_of(folder))
@@ -84,9 +88,9 @@ def test_the_same_labels_go_on_with_the_head(tuned, tmp_path, capsys):
     assert not is_same(head_of(tmp_path / "new"), head_of(folder))
 
 
-def test_a_folder_of_hugging_face_follows_the_same_rule(tuned, tmp_path, capsys):
-    kind, folder = tuned
-    hf = tmp_path / "hf"
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_folder_of_hugging_face_follows_the_same_rule(kind, tuned, tmp_path, capsys):
+    folder, hf = tuned(kind), tmp_path / "hf"
     checkpoints.convert(str(folder), str(hf), "huggingface")
     shutil.copy(folder / "vocab.txt", hf)
     bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), hf, tmp_path / "out", **STILL)
@@ -100,12 +104,9 @@ def test_a_folder_of_hugging_face_follows_the_same_rule(tuned, tmp_path, capsys)
     assert model.predict(TEXTS[:4]) == before
 
 
-def test_labels_in_another_order_stay_with_their_rows(base, tmp_path):
+def test_labels_in_another_order_stay_with_their_rows(tuned, base, tmp_path):
     """A config.json may number the labels otherwise than the training file's order."""
-    model = bert_tf.TextModel.from_pretrained(base)
-    model.fit(TEXTS, LABELS["classification"], **GIVEN)
-    model.save(tmp_path / "model")
-    checkpoints.convert(str(tmp_path / "model"), str(tmp_path / "hf"), "huggingface")
+    checkpoints.convert(str(tuned("classification")), str(tmp_path / "hf"), "huggingface")
     shutil.copy(base / "vocab.txt", tmp_path / "hf")
     config = json.loads((tmp_path / "hf" / "config.json").read_text())
     config |= {"id2label": {"0": "y", "1": "x"}, "label2id": {"y": 0, "x": 1}}
@@ -138,31 +139,27 @@ def test_numbers_of_another_range_get_a_new_head(base, tmp_path, capsys):
     ([0.5, 2.0] * 4, "regression", {}, "a model for classification, not for"),
     (["x", "y"] * 4, "classification", {"bilstm_size": 4}, "--bilstm_size=0, not 4"),
     (["x", "y"] * 4, "classification", {"head": "step"}, "--head=linear, not step")])
-def test_other_tasks_get_a_new_head_and_say_so(labels, kind, more, reason, base, tmp_path, capsys):
-    model = bert_tf.TextModel.from_pretrained(base)
-    model.fit(TEXTS, LABELS["classification"], **GIVEN)
-    model.save(tmp_path / "model")
+def test_other_tasks_get_a_new_head_and_say_so(labels, kind, more, reason, tuned, tmp_path, capsys):
+    model = tuned("classification")
     capsys.readouterr()
-    bert_tf.finetune(files_of(tmp_path, kind, labels), tmp_path / "model", tmp_path / "out",
-                     **STILL, **more)
+    bert_tf.finetune(files_of(tmp_path, kind, labels), model, tmp_path / "out", **STILL, **more)
     said = capsys.readouterr().out
     assert NEW in said and reason in said and FURTHER not in said
     with pytest.raises(InputError):
-        bert_tf.finetune(files_of(tmp_path, kind, labels), tmp_path / "model", tmp_path / "2",
-                         **STILL, **more, keep_head=True)
+        bert_tf.finetune(files_of(tmp_path, kind, labels), model, tmp_path / "2", **STILL, **more,
+                         keep_head=True)
 
 
 @pytest.mark.parametrize("kind", ["regression", "multi_label"])
-def test_the_kind_of_the_model_is_named_where_no_flag_names_one(kind, base, tmp_path, capsys):
-    model = bert_tf.TextModel.from_pretrained(base, kind)
-    model.fit(TEXTS, LABELS[kind], **GIVEN)
-    model.save(tmp_path / "model")
+def test_the_kind_of_the_model_is_named_where_no_flag_names_one(kind, tuned, tmp_path, capsys):
+    model = tuned(kind)
+    capsys.readouterr()
     files = files_of(tmp_path, kind, ["x", "y"] * 4 if kind == "multi_label" else LABELS[kind])
     del files["task_kind"]
-    bert_tf.finetune(files, tmp_path / "model", tmp_path / "new", **STILL)
+    bert_tf.finetune(files, model, tmp_path / "new", **STILL)
     said = capsys.readouterr().out
     assert f"not for classification (--task_kind={kind} trains its head further)" in said
-    bert_tf.finetune({**files, "task_kind": kind}, tmp_path / "model", tmp_path / "old", **STILL)
+    bert_tf.finetune({**files, "task_kind": kind}, model, tmp_path / "old", **STILL)
     assert FURTHER in capsys.readouterr().out
 
 
@@ -188,17 +185,15 @@ def test_texts_in_memory_may_lack_a_label(base, tmp_path, capsys):
     assert NEW in capsys.readouterr().out and "labels x, z" in repr(model)
 
 
-def test_trials_begin_with_the_same_head_and_resume(base, tmp_path, capsys):
-    model = bert_tf.TextModel.from_pretrained(base)
-    model.fit(TEXTS, LABELS["classification"], **GIVEN)
-    model.save(tmp_path / "model")
+def test_trials_begin_with_the_same_head_and_resume(tuned, tmp_path, capsys):
+    model = tuned("classification")
     task = {**files_of(tmp_path, "classification", LABELS["classification"]),
             "dev_file": str(tmp_path / "train.jsonl")}
     given = {**GIVEN, "num_trials": 2}
-    bert_tf.finetune(task, tmp_path / "model", tmp_path / "whole", **given)
+    bert_tf.finetune(task, model, tmp_path / "whole", **given)
     assert "all trials begin with it" in capsys.readouterr().out
-    bert_tf.finetune(task, tmp_path / "model", tmp_path / "out", **given, stop_at_step=1)
-    bert_tf.finetune(task, tmp_path / "model", tmp_path / "out", **given)
+    bert_tf.finetune(task, model, tmp_path / "out", **given, stop_at_step=1)
+    bert_tf.finetune(task, model, tmp_path / "out", **given)
     assert is_same(head_of(tmp_path / "whole"), head_of(tmp_path / "out"))
 
 
