@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.checkpoints import checksummed
 from bert_tf.data import RecordSet
@@ -61,7 +62,7 @@ def settings(folder, **changes):
 
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_run_grows_by_the_tokens_it_has_read_and_resumes_to_the_last_bit(
-        records, tmp_path, is_packed):
+        eagerly, records, tmp_path, is_packed):
     def train(name, **changes):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
@@ -82,6 +83,11 @@ def test_a_run_grows_by_the_tokens_it_has_read_and_resumes_to_the_last_bit(
     (tensors, extra), = train("broken", save_checkpoints_steps=100)[1:]
     assert {**extra, "run": None} == {**saved[-1][1], "run": None}
     assert all(np.array_equal(tensors[name], value) for name, value in saved[-1][0].items())
+    if not is_packed:       # a graph takes batches of several sizes, too
+        tf.config.run_functions_eagerly(False)
+        steps = int(np.flatnonzero(np.diff(taken) > 2)[0]) + 1
+        (tensors, extra), = train("graph", stop_at_step=steps, save_checkpoints_steps=100)
+        assert (extra["taken"], int(tensors["trainer/tokens"])) == (taken[steps], tokens[steps])
 
 
 def test_batches_that_cannot_grow_are_refused(tmp_path):
