@@ -152,6 +152,14 @@ def _mnli():
 # Of each task the official files.
 FILES = {
     "cola": _cola(),
+    "mrpc": {f"MRPC/{split}.tsv": _tsv(
+        ("index" if split == "test" else "Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"),
+        *((label, "1", "2", f"{split} \"{label}", "b") for label in "10"))
+        for split in ("train", "dev", "test")},
+    "snli": {f"SNLI/snli_1.0_{split}.txt": _tsv(
+        ("gold_label", "sentence1", "sentence2"),
+        *((label, f"{split} {label}", "b") for label in (*NLI, "-")))
+        for split in ("train", "dev", "test")},
     "sst-2": _glue("SST-2", ("sentence",), "label", "01"),
     "sts-b": _glue("STS-B", ("sentence1", "sentence2"), "score", ("2.5", "5.000")),
     "qqp": _glue("QQP", ("question1", "question2"), "is_duplicate", "10"),
@@ -181,6 +189,9 @@ FILES = {
     "xnli": {**{f"XNLI/XNLI-1.0/xnli.{split}.tsv": _xnli(split) for split in ("dev", "test")},
              "XNLI/XNLI-MT-1.0/multinli/multinli.train.en.tsv": _tsv(
                  ("premise", "hypo", "label"), ("a", "b", "contradictory"), ("c", "d", "neutral"))},
+    "xnli-de": {f"XNLI/XNLI-1.0/xnli.{split}.tsv": _xnli(split) for split in ("dev", "test")} | {
+        "XNLI/XNLI-MT-1.0/multinli/multinli.train.de.tsv": _tsv(
+            ("premise", "hypo", "label"), ("e", "f", "entailment"), ("g", "h", "neutral"))},
     "paws-x": {f"PAWS-X/x-final/{language}/{name}.tsv": _tsv(
         ("id", "sentence1", "sentence2", "label"), ("1", f"{name} {language}", "b", "1"),
         ("2", f"{language} \"c", "d", "0"))
@@ -210,7 +221,10 @@ TFDS = {"sst-2": "glue/sst2", "sts-b": "glue/stsb",
         **{name: f"super_glue/{name}" for name in (
             "boolq", "cb", "copa", "multirc", "record", "wic", "wsc")}}
 HUB = {**{name: f"aps/{of}" for name, of in TFDS.items() if of.startswith("super_glue")},
+       "cola": "nyu-mll/glue/cola", "mrpc": "nyu-mll/glue/mrpc", "mnli": "nyu-mll/glue/mnli",
+       "sts-b": "nyu-mll/glue/stsb", "snli": "stanfordnlp/snli",
        "race": "ehovy/race", "conll2003": "eriktks/conll2003", "xnli": "facebook/xnli",
+       "xnli-de": "facebook/xnli",
        "triviaqa": "mandarjoshi/trivia_qa/rc.wikipedia",
        "squad": "rajpurkar/squad", "squad_v2": "rajpurkar/squad_v2", "swag": "allenai/swag/regular"}
 
@@ -288,7 +302,8 @@ def _hub_splits(task):
             "idx": dict.fromkeys(("passage", "query"), integer), "entities": many(string),
             "answers": many(string), "entity_spans": {
                 "text": many(string), "start": many(integer), "end": many(integer)}}),
-        "race": _hub_race, "conll2003": _hub_conll2003, "xnli": _hub_xnli,
+        **{name: lambda: _hub_table(task) for name in _TABLES},
+        "race": _hub_race, "conll2003": _hub_conll2003, "xnli": _hub_xnli, "xnli-de": _hub_xnli,
         "squad": lambda: _hub_squad("v1.1"), "squad_v2": lambda: _hub_squad("v2.0"),
         "swag": _hub_swag, "triviaqa": _hub_trivia_qa}[task]())
 
@@ -317,6 +332,35 @@ def _flat_record(row):
                "entity_spans": {"text": texts, "start": [start for start, _ in spans],
                                 "end": [end for _, end in spans]},
                "idx": {"passage": row["idx"], "query": query["idx"]}}
+
+
+# Of a set with the columns of a table: its columns, its classes, and where the file has its texts
+# and its label.
+_TABLES = {
+    "cola": (("sentence",), ("unacceptable", "acceptable"), slice(-1, None), 1),
+    "mrpc": (("sentence1", "sentence2"), ("not_equivalent", "equivalent"), slice(-2, None), 0),
+    "mnli": (("premise", "hypothesis"), NLI, slice(1, 3), 3),
+    "sts-b": (("sentence1", "sentence2"), (), slice(1, 3), 3),
+    "snli": (("premise", "hypothesis"), NLI, slice(1, 3), 0)}
+
+
+def _hub_table(task):
+    import datasets
+    columns, names, texts, place = _TABLES[task]
+    config = HUB[task].partition("/glue/")[2]
+    label = datasets.ClassLabel(names=list(names)) if names else datasets.Value("float32")
+    features = datasets.Features({**dict.fromkeys(columns, datasets.Value("string")),
+                                  "label": label})
+    for path, text in FILES[task].items():
+        split = path.partition("/")[2].rpartition(".")[0].removeprefix("snli_1.0_")
+        has_label = task == "snli" or not split.startswith("test")
+        rows = [line.split("\t") for line in text.splitlines()]
+        rows = rows if task == "cola" and has_label else rows[1:]
+        values = [row[place] if has_label and row[place] != "-" else "-1" for row in rows]
+        yield (config, split.replace("dev", "validation")), ([
+            {**dict(zip(columns, row[texts])),
+             "label": names.index(value) if value in names else float(value)}
+            for row, value in zip(rows, values)], features)
 
 
 def _hub_race():
@@ -357,8 +401,10 @@ def _hub_xnli():
             yield (language, name), ([
                 {"premise": row[2], "hypothesis": row[3], "label": NLI.index(row[1])}
                 for row in rows if row[0] == language], features)
-    yield ("en", "train"), ([{"premise": "a", "hypothesis": "b", "label": 2},
-                             {"premise": "c", "hypothesis": "d", "label": 1}], features)
+    for language, *rows in (("en", ("a", "b", 2), ("c", "d", 1)),
+                            ("de", ("e", "f", 0), ("g", "h", 1))):
+        yield (language, "train"), ([dict(zip(("premise", "hypothesis", "label"), row))
+                                     for row in rows], features)
 
 
 def _hub_squad(version):
