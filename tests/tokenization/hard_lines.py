@@ -1,8 +1,13 @@
-"""Lines on which tokenizers are known to differ, and random ones."""
+"""Lines on which tokenizers are known to differ, and random ones; what tokenizers give for lines."""
 
+import gzip
+import json
 import random
 
+import hypothesis
 import hypothesis.strategies as st
+import numpy as np
+import pytest
 
 HARD_LINES = [
     "", " ", "\t\r\n", "plain words, plainly said.", "Don't! (really?) e-mail@x.org",
@@ -34,5 +39,26 @@ def random_lines(count, seed):
                     for _ in range(rng.randrange(30))) for _ in range(count)]
 
 
-any_text = st.one_of(
+_any_text = st.one_of(
     st.text(max_size=40), st.lists(st.sampled_from(_PARTS), max_size=40).map("".join))
+odd_batches = pytest.mark.parametrize("lines", [
+    [], [""], ["", "", ""], ["a", "", " b  c"], ["\0", "a\0b"], ["\ud800a", "b"]])
+
+
+def of_any_text(test):
+    """Gives a test the argument `line`, any text."""
+    return hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
+        hypothesis.HealthCheck.function_scoped_fixture])(hypothesis.given(line=_any_text)(test))
+
+
+def rows(tokenizer, lines):
+    """The ids of each line."""
+    ids, lengths = tokenizer.encode_lines(lines)
+    assert ids.dtype == lengths.dtype == np.int32 and len(ids) == lengths.sum()
+    return [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])] if lines else []
+
+
+def read_golden(path):
+    """The objects of a file of JSON lines."""
+    with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]

@@ -1,14 +1,12 @@
 """Byte-level BPE against the original's outputs and against another library."""
 
-import gzip
 import json
 import pickle
 
-import hypothesis
 import numpy as np
 import pytest
 import tokenizers
-from hard_lines import HARD_LINES, any_text, random_lines
+from hard_lines import HARD_LINES, odd_batches, of_any_text, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
 from bert_tf.models.gpt.tokenizer import GptTokenizer
@@ -17,12 +15,6 @@ from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 
 SPACES = ["", " ", "  ", "a ", " a", "  a  b  ", "a\tb", "a \t\n b", "a\xa0b \u3000c", "\x1c\x1fa",
           "don't 'tis 's 'S", "snake_case e\u0301 1½²", "\x00a\x00", "中文 " * 30, "a" * 70]
-
-
-def rows(tokenizer, lines):
-    ids, lengths = tokenizer.encode_lines(lines)
-    assert ids.dtype == lengths.dtype == np.int32 and len(ids) == lengths.sum()
-    return [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])] if lines else []
 
 
 def make_files(folder, merges, special=("<s>", "<pad>", "</s>", "<unk>"), last=("<mask>",)):
@@ -45,8 +37,7 @@ def tokenizer(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def golden(test_data):
-    with gzip.open(test_data / "golden/roberta/tokenization_seed1.jsonl.gz", "rt") as file:
-        return [json.loads(line) for line in file]
+    return read_golden(test_data / "golden/roberta/tokenization_seed1.jsonl.gz")
 
 
 @pytest.fixture(scope="module")
@@ -155,9 +146,7 @@ def test_a_text_gets_a_blank_where_transformers_gives_one(tokenizer, tmp_path):
         **tokenizer.describe(), "add_prefix_space": True}
 
 
-@hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
-    hypothesis.HealthCheck.function_scoped_fixture])
-@hypothesis.given(any_text)
+@of_any_text
 def test_any_text(tokenizer, line):
     (ids,) = rows(tokenizer, [line])
     assert tokenizer.encode(line) == ids
@@ -174,7 +163,7 @@ def test_long_lines_are_read_in_slices(tokenizer, peer, monkeypatch):
     check(tokenizer, peer, [*SPACES, " ".join(SPACES), " ".join(HARD_LINES)])
 
 
-@pytest.mark.parametrize("lines", [[], [""], ["", "", ""], ["a", "", " b  c"], ["\ud800a", "b"]])
+@odd_batches
 def test_lengths_of_odd_batches(tokenizer, lines):
     expected = [tokenizer.encode(line.replace("\ud800", "\ufffd")) for line in lines]
     assert rows(tokenizer, lines) == expected

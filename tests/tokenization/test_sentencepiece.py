@@ -1,30 +1,17 @@
 """SentencePiece as ALBERT, XLNet, T5 and DeBERTa use it, against the originals' outputs."""
 
-import gzip
 import io
 import json
 import pickle
 
-import hypothesis
 import numpy as np
 import pytest
 import sentencepiece
-from hard_lines import HARD_LINES, any_text, random_lines
+from hard_lines import HARD_LINES, odd_batches, of_any_text, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import Layout, blocks, open_tokenizer
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, make_vocabulary
-
-
-def read_golden(path):
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def rows(tokenizer, lines):
-    ids, lengths = tokenizer.encode_lines(lines)
-    assert ids.dtype == lengths.dtype == np.int32 and len(ids) == lengths.sum()
-    return [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])] if lines else []
 
 
 @pytest.mark.parametrize("name", ["uncased", "cased"])
@@ -147,9 +134,7 @@ def test_hard_and_random_lines(tokenizer):
     check(tokenizer, [*HARD_LINES, *random_lines(200, seed=7), "", " ", "7, x 7,8 \t 17,"])
 
 
-@hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
-    hypothesis.HealthCheck.function_scoped_fixture])
-@hypothesis.given(any_text)
+@of_any_text
 def test_any_text(tokenizer, line):
     check(tokenizer, [line])
 
@@ -170,7 +155,7 @@ def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
     assert rows(tokenizer, lines) == expected
 
 
-@pytest.mark.parametrize("lines", [[], [""], ["", "", ""], ["a", "", " b  c"], ["\ud800a", "b"]])
+@odd_batches
 def test_lengths_of_odd_batches(tokenizer, lines):
     assert rows(tokenizer, lines) == [
         tokenizer.encode(line.replace("\ud800", "\ufffd")) for line in lines]

@@ -1,14 +1,12 @@
 """The tokenizer in a graph equals the Python one; where it can't, the boundary is known."""
 
 import contextlib
-import gzip
-import json
 import unicodedata
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from hard_lines import HARD_LINES, random_lines
+from hard_lines import HARD_LINES, random_lines, read_golden
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -63,13 +61,16 @@ def encoded(lines):
     return [line.encode("utf-8") for line in lines]
 
 
+def read_valid(path):
+    # A lone surrogate, which JSON can hold, is no UTF-8.
+    return [row for row in read_golden(path)
+            if row["text"].encode("utf-8", "ignore").decode() == row["text"]]
+
+
 @pytest.mark.parametrize("name, lower", GOLDEN)
 def test_golden_lines_of_the_original(test_data, name, lower):
     graph = WordpieceGraph(Vocabulary.from_file(test_data / f"vocabs/{name}/vocab.txt"), lower)
-    with open(test_data / "golden/tokenization_seed1.jsonl", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    # A lone surrogate, which JSON can hold, is no UTF-8.
-    records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
+    records = read_valid(test_data / "golden/tokenization_seed1.jsonl")
     assert len(records) >= 400
     assert graph([r["text"] for r in records]).to_list() == [r[name] for r in records]
 
@@ -81,9 +82,7 @@ def test_golden_lines_of_electra(test_data, name, vocabulary, settings):
     graph = WordpieceGraph(
         Vocabulary.from_file(test_data / f"vocabs/bert-base-{vocabulary}/vocab.txt"),
         vocabulary == "uncased", drop_category_c=True, **settings)
-    with gzip.open(test_data / "golden/electra/tokenization.jsonl.gz", "rt") as file:
-        records = [json.loads(line) for line in file]
-    records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
+    records = read_valid(test_data / "golden/electra/tokenization.jsonl.gz")
     found = graph([r["text"] for r in records]).to_list()
     unsure = words_graph(vocabulary == "uncased", drop_category_c=True, **settings).is_unsure(
         [r["text"] for r in records]).numpy()
