@@ -172,7 +172,7 @@ def test_dynamic_masks_are_distributed_as_static_ones(units):
     assert shares[1].mean(0)[1:3] == pytest.approx([0.8, 0.1], abs=0.01)
 
 
-@pytest.mark.parametrize("shares", [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.5, 0.25)])
+@pytest.mark.parametrize("shares", [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.5, 0.25), (0.8, 0.2)])
 def test_shares_of_static_and_dynamic_masks(shares):
     recipe = recipes.find("bert").vary({}, {"shares": shares})
     options = types.SimpleNamespace(max_seq_length=SIZE, max_predictions_per_seq=SLOTS,

@@ -128,6 +128,10 @@ TEXTS = {
     "other line separators": "a\u2028tree\u2029b\x0bc\nd\x1ce\x85f\n\n\u3000\u2028\nb c\nd\n",
     "lines without a token": "a tree\n\x01\x02\nb c\n\ufeff\n\n\u200b\n\nthe house\nd\n",
     "byte order mark": "\ufeffa tree\nb\n\n\ufeff\nc",
+    "byte order marks of files": [f"\ufeff{text}" for text in (
+        "a tree\nb", "\nc d", "", " \n\nthe house\nd\n")],
+    **{f"no last line {end!r}": [f"a tree\nb{end}", "c\n\nd\nthe house\n"]
+       for end in ("\r", "\n\r", "\n\r\r")},
     "long word": "a " + "x" * 300 + " b\nc\n\nd " + "the" * 50,
     "special tokens as text": "[MASK] [SEP]\n[CLS]\n\n[UNK] [PAD]\n",
     "NUL": "a\0b c\0\n\0\nd\n\nb",
@@ -153,17 +157,6 @@ def test_a_document_goes_on_over_the_end_of_a_file(prepare, capsys):
     assert read(*job.output_file) == expected(job)
     output = capsys.readouterr().out
     assert output.count("does not end with a blank line") == 4 and "text1.txt is empty" in output
-
-
-@pytest.mark.parametrize("end", ["\r", "\n\r", "\n\r\r"])
-def test_carriage_returns_alone_are_no_last_line(prepare, end):
-    job = prepare([f"a tree\nb{end}", "c\n\nd\nthe house\n"], dupe_factor=2)
-    assert read(*job.output_file) == expected(job)
-
-
-def test_byte_order_marks_of_several_files(prepare):
-    job = prepare([f"\ufeff{text}" for text in ("a tree\nb", "\nc d", "", " \n\nthe house\nd\n")])
-    assert read(*job.output_file) == expected(job)
 
 
 def test_a_large_vocabulary(prepare, tmp_path, vocab_file, random_text):

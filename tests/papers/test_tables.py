@@ -17,7 +17,6 @@ import pytest
 from benchmarks.flops import flops_of
 from bert_tf import recipes
 from bert_tf.config import T5Config, config_from_dict
-from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking import find
 from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
@@ -49,7 +48,6 @@ from papers.tables.making import make
 from papers.tables.material import Material
 from papers.tables.table import Column, Difference, Table, differences, fill
 from run_scripts import commands
-from tests.data import test_dynamic_masks as rooms
 
 FILES = {"translate_de_en": ("train.tsv", "dev.tsv"),
          "MNLI": ("train.tsv", "dev_matched.tsv"), "MRPC": ("train.tsv", "dev.tsv"),
@@ -716,29 +714,13 @@ def test_columns_without_a_file_to_score_are_left_out(name, title, file, data_di
     assert title in capsys.readouterr().out.partition("left out")[2]
 
 
-@pytest.mark.parametrize("is_dynamic", [False, True])
-@pytest.mark.parametrize("row", masking_rates.ROWS)
-def test_masking_rates_are_realised(row, is_dynamic):
-    """Within three standard errors, over ten texts; a random token is [MASK] or the token itself
-    once in the size of the vocabulary."""
-    masked, same, random = (share / 100 for share in masking_rates.ROWS[row])
-    recipe = recipes.find("bert").vary({}, {"shares": (masked, random), "dynamic": is_dynamic})
-    options = types.SimpleNamespace(
-        max_seq_length=rooms.SIZE, max_predictions_per_seq=rooms.SLOTS, dupe_factor=5,
-        short_seq_prob=0.1, masked_lm_prob=rooms.PROB)
-    total = np.zeros(3)
-    for seed in range(10):
-        made = create_instances(rooms.documents(seed), rooms.VOCABULARY, seed, recipe, options)
-        found = {name: value if value.dtype == np.float32 else value.astype(np.int32)
-                 for name, value in made.features(np.arange(len(made.slices)), rooms.SIZE,
-                                                  rooms.VOCABULARY).items()}
-        if is_dynamic:
-            found = rooms.hidden(rooms.dynamic(masking=recipe.corruption), found, seed)
-        total += rooms.counts(found)[:3]
-    wanted = np.array([masked, same]) + random / rooms.VOCABULARY.size
-    error = np.sqrt(wanted * (1 - wanted) / total[0])
-    assert total[0] > 5000
-    assert (np.abs(total[1:] / total[0] - wanted) <= 3 * error).all()
+def test_masking_rates_are_those_of_the_rows(data_dir):
+    """tests/data/test_dynamic_masks.py finds that records and training realise such shares."""
+    table = declared("masking-rates", data_dir)
+    for row, (masked, _, random) in masking_rates.ROWS.items():
+        records = table.cell(row, table.columns[0], 1).needs[0].flags["input_file"].cell.flags
+        assert [float(share) for share in records["mask_shares"]] == pytest.approx(
+            [masked / 100, random / 100])
 
 
 # Rows that begin with a given model
