@@ -12,14 +12,9 @@ COMMIT, CONVERTED = "c0ffee" + "0" * 34, "c0ffee" + "1" * 34
 
 
 class Hub:
-    """What the server holds, and what it was asked.
-
-    Attributes:
-        models: dict of owner/name -> dict of file name -> bytes; of a data set datasets/owner/name.
-        converted: the same of data sets, for the branch refs/convert/parquet.
-        asked: list of "METHOD path".
-        cut: how often each answer with weights ends early.
-    """
+    """The `models` that the server holds, {owner/name: {file: bytes}}, with data sets as
+    datasets/owner/name; those `converted`, in the branch refs/convert/parquet; what it was `asked`,
+    "METHOD path"; and how often answers with weights end early, `cut`."""
 
     def __init__(self):
         self.models, self.converted, self.asked, self.cut = {}, {}, [], 0

@@ -11,13 +11,8 @@ def part(arrays, prefix):
 
 
 def write(folder, config, weights):
-    """Writes a checkpoint as google-research/albert leaves it while it trains into a new folder.
-
-    Args:
-        folder: `pathlib.Path`.
-        config: the text of `albert_config.json`.
-        weights: dict of arrays by the original's names.
-    """
+    """Writes a checkpoint as google-research/albert leaves it while it trains into a new folder;
+    `config` is the text of its configuration, `weights` are arrays by the original's names."""
     folder.mkdir()
     (folder / "albert_config.json").write_text(config)
     slots = ("adam_m", "adam_v", "Adam", "Adam_1")      # the last two are TensorFlow's own Adam's

@@ -34,19 +34,12 @@ _LIMIT = 1800
 
 
 class Process:
-    """`python -c code arguments...`, with stdout and stderr in one.
+    """`python -c code arguments...` in the folder `cwd`, with stdout and stderr in one, `said`.
 
     Args:
-        code: Python.
-        arguments: of the program.
-        cwd: the folder in which it runs; that of this process if None.
         optimized: whether TensorFlow optimizes graphs, as it does for users.
         eagerly: whether functions run without tracing, which takes longer than a few small steps.
         environment: variables that are added to those of this process.
-
-    Attributes:
-        pid: of the process.
-        said: the file from which its output is read.
     """
 
     def __init__(self, code, arguments=(), cwd=None, optimized=False, eagerly=False,

@@ -59,13 +59,8 @@ class WordPieces:
 
 
 def features(files, pieces, flags):
-    """The features of all records in the order in which they are written.
-
-    Args:
-        files: list of bytes, the content of the input files.
-        pieces: `SentencePieces` or `WordPieces`.
-        flags: has the original's flags as attributes.
-    """
+    """The features of all records in the order in which they are written. `files` are their
+    contents, `pieces` is one of the classes above, `flags` has the original's as attributes."""
     rng, lengths = random.Random(flags.random_seed), np.random.RandomState(
         flags.random_seed % 2**32)
     documents = [[]]

@@ -8,14 +8,8 @@ import random
 
 
 def features(files, tokenize, vocab, flags):
-    """The features of all records in the order in which they are written.
-
-    Args:
-        files: list of bytes, the content of the input files.
-        tokenize: function from a line to its tokens.
-        vocab: dict from token to id, in the order of the vocabulary file.
-        flags: has the original's flags as attributes.
-    """
+    """The features of all records in the order in which they are written. `files` are their
+    contents, `tokenize` makes a line its tokens, `vocab` has ids in the order of the file."""
     rng = random.Random(flags.random_seed)
     documents = read_documents(files, tokenize)
     rng.shuffle(documents)

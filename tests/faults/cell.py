@@ -19,17 +19,8 @@ _PAGE = 4096        # files take whole pages of a small disk
 
 
 class Cell:
-    """A command in a place.
-
-    Args:
-        material: the files that commands read.
-        scratch: local folder for logs and copies.
-        limit: seconds after which a command hangs.
-
-    Attributes:
-        expected: files of an undisturbed run; see `measure`.
-        output_bytes: their size.
-    """
+    """A command in a place. `scratch` is a local folder for logs and copies; a command that takes
+    `limit` seconds hangs. `expected` are the files of an undisturbed run, see `measure`."""
 
     def __init__(self, command: Command, place: Any, material: Material, scratch: str,
                  limit: float) -> None:
@@ -57,7 +48,6 @@ class Cell:
         return f"{folder}/{names[-1] if 'checkpoint' in rest else drawing.choice(names)}"
 
     def material(self, pattern: str) -> bytes:
-        """The content of a file of the material."""
         folder, _, rest = pattern.partition("/")
         path = self._material.path(folder)
         (name, *_) = fnmatch.filter(sorted(os.listdir(path)), rest)
@@ -77,11 +67,7 @@ class Cell:
 
     def start(self, log: str = "first.log", only: list[int] | None = None,
               cluster_timeout: float | None = None, **environment) -> list[Running]:
-        """Starts the command, each worker of it.
-
-        Args:
-            only: workers to start; None: all.
-        """
+        """Starts the command, each worker of it, or `only` these."""
         common = {**self.place.environment, "TMPDIR": os.path.join(self._scratch, "tmp"),
                   **environment}
         folders = {"IN": f"{self.place.root}/in", "OUT": f"{self.place.root}/out"}
@@ -94,7 +80,6 @@ class Cell:
             **changes) for worker in only or range(self.command.workers)]
 
     def ends(self, running: list[Running]) -> list[End]:
-        """Waits for the ends of commands."""
         deadline = time.monotonic() + self.limit
         return [one.end(max(0.1, deadline - time.monotonic())) for one in running]
 
@@ -150,12 +135,8 @@ class Cell:
         self.last = self.ends(self.start()), self.differs()
 
     def try_fault(self, fault, drawing: random.Random) -> dict[str, Any]:
-        """Disturbs the command, gives it again, and returns the outcome.
-
-        Returns:
-            "outcome": "equal", "sentence" or a defect; "ends" of all commands; "met": whether the
-            fault met the command.
-        """
+        """Disturbs the command, gives it again, and returns the "outcome": "equal", "sentence" or a
+        defect; the "ends" of all commands; and whether the fault "met" the command."""
         self.last = None
         self.fill()
         disturbed, met = fault.disturb(self, drawing)

@@ -45,11 +45,7 @@ class Command:
 
     def start(self, folders: dict[str, str], log: str, environment: dict[str, str],
               **changes) -> Running:
-        """Starts the command.
-
-        Args:
-            folders: the folders that replace IN and OUT.
-        """
+        """Starts the command; `folders` replace IN and OUT."""
         flags = {**self.flags, **changes}
         for name, folder in folders.items():
             flags = {flag: value.replace(name, folder) if isinstance(value, str) else value
@@ -147,19 +143,14 @@ _MADE: dict[str, tuple[str, dict[str, object]]] = {
 
 
 class Material:
-    """The input of the commands; each file and folder is made when it is first asked for.
-
-    Args:
-        folder: where it is.
-        limit: seconds that a command may take.
-    """
+    """The input of the commands; each file and folder is made when it is first asked for, by
+    commands that may take `limit` seconds."""
 
     def __init__(self, folder: str, limit: float) -> None:
         self._folder, self._limit = folder, limit
         os.makedirs(folder, exist_ok=True)
 
     def path(self, name: str) -> str:
-        """The path of a file or a folder."""
         path = os.path.join(self._folder, name)
         if os.path.exists(path):
             return path

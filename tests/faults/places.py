@@ -15,13 +15,7 @@ _TIMES = re.compile(rb'"(?:date_saved|seconds)": (?:"[^"]*"|[\d.e-]+)')
 
 
 class Place:
-    """A folder.
-
-    Args:
-        name: "disk" or "S3".
-        root: its path or address; the bucket of a store is made.
-        environment: the variables that commands need to work there.
-    """
+    """A folder on a "disk" or in "S3", whose bucket is made; commands need `environment` there."""
 
     def __init__(self, name: str, root: str, environment: dict[str, str]) -> None:
         self.name, self.root, self.environment = name, root, environment
@@ -38,7 +32,6 @@ class Place:
                 self._store.rm(f"{self._inner}/{part}", recursive=True)
 
     def put(self, source: str, name: str) -> None:
-        """Copies a local file or folder."""
         files = [source] if os.path.isfile(source) else [
             os.path.join(base, each) for base, _, names in os.walk(source) for each in names]
         for file in files:
@@ -48,7 +41,6 @@ class Place:
             self._store.put_file(file, target)
 
     def names(self, folder: str) -> set[str]:
-        """The names of a folder's files."""
         start = f"{self._inner}/{folder}"
         if self.name == "disk":
             return {os.path.relpath(os.path.join(base, name), start)

@@ -55,12 +55,7 @@ class End(NamedTuple):
 
 
 class Running:
-    """A command that runs.
-
-    Args:
-        is_warm: whether it is forked from the server.
-        log: file for its output.
-    """
+    """A command that runs, forked from the server if it `is_warm`; `log` takes its output."""
 
     def __init__(self, module: str, flags: Mapping, log: str, environment: Mapping,
                  is_warm: bool) -> None:

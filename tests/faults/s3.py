@@ -145,13 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def proxy(address: str, behave: Callable, after: int) -> Iterator[str]:
-    """Starts a server that hands requests on to a store; gives its address.
-
-    Args:
-        behave: one of the functions above, called with a write's number and a function that reads
-            the write's body. It returns a response that refuses the write; None hands it on.
-        after: number of writes that pass before that.
-    """
+    """Starts a server that hands requests on to a store; gives its address. From the write `after`
+    on, `behave`, one of the functions above, gets a write's number and a function that reads its
+    body; it returns a response that refuses the write, or None to hand it on."""
     server = _Proxy(address, behave, after)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
