@@ -1,14 +1,19 @@
-"""Speed beside peers: which jobs there are, ratios, what is kept, and how systems are told to work.
-"""
+"""The programs that measure: systems beside each other, operations, sizes."""
 
 import json
+import re
 import sys
 
 import pytest
 
 from benchmarks import all as speed
+from benchmarks import sizes, tokenization
+from benchmarks.flops import PUBLISHED_FLOPS, FlopsFlags, count, main
 from benchmarks.peers import running
+from benchmarks.runtimes import RuntimesFlags
+from benchmarks.sizes import SizesFlags
 from bert_tf.errors import InputError
+from tests.training import tiny
 
 # A system whose step takes as long as its job says.
 SYSTEM = '''
@@ -125,3 +130,72 @@ def test_batches_have_the_same_number_of_tokens(tmp_path):
 def test_interpreters_are_checked(value, message, tmp_path):
     with pytest.raises(InputError, match=message):
         speed.main(job_of(tmp_path, peer_python=[value]))
+
+
+# Operations
+
+PRINTED = {
+    "elmo": 3.4114394716164127e+18, "xlnet": 3.856582065028608e+21, "gpt": 3.968752230785352e+19,
+    "bert_small": 1.4187399146496e+18, "bert_base": 6.428335104e+19,
+    "bert_large": 1.91720905883648e+20, "electra_small": 1.293743798272e+18,
+    "electra_base": 6.424541834277683e+19, "electra_400k": 7.117606040895488e+20,
+    "electra_1.75M": 3.113952642891776e+21, "roberta": 3.187221435776e+21,
+    "albert": 3.113923955392512e+22, "t5_11b": 4.581900124212429e+22}
+
+
+def test_all_models_that_electra_lists():
+    assert PUBLISHED_FLOPS == pytest.approx(PRINTED, rel=1e-14)
+
+
+@pytest.mark.parametrize("model, length, batch, steps, published", [
+    ("bert:base", 512, 256, 1_000_000, "bert_base"),
+    ("bert:large", 512, 256, 1_000_000, "bert_large"),
+    ("electra:small", 128, 128, 1_000_000, "electra_small")])
+def test_networks_of_recipes(model, length, batch, steps, published):
+    job = FlopsFlags([model], max_seq_length=length, train_batch_size=batch, num_train_steps=steps)
+    assert count(job, model) == pytest.approx(PRINTED[published], rel=1e-14)
+
+
+def test_the_command_prints_both(capsys):
+    main(FlopsFlags(["bert:tiny"], max_seq_length=16, train_batch_size=2, num_train_steps=3))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("these      bert:tiny ") and len(lines) == 14
+    with pytest.raises(InputError, match="a XLNetConfig is not counted"):
+        count(FlopsFlags(["xlnet:base"]), "xlnet:base")
+
+
+# Sizes
+
+def test_weights_and_time_of_a_network(tmp_path, capsys):
+    config = tiny.config(num_hidden_groups=1, embedding_size=8, num_hidden_layers=2)
+    path = str(tmp_path / "c.json")
+    config.to_json_file(path)
+    sizes.main(SizesFlags([path], max_seq_length=8, max_predictions_per_seq=2, train_batch_size=2,
+                          num_train_steps=1, output_dir=str(tmp_path)))
+    found = re.fullmatch(rf"{re.escape(path)} +([\d,]+) weights, +([\d,]+) with the heads +[\d.]+ "
+                         r"CPU s a step\n", capsys.readouterr().out)
+    encoder, everything = (int(number.replace(",", "")) for number in found.groups())
+    kept = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
+    assert (kept["weights"], kept["weights_with_heads"]) == (encoder, everything)
+    assert kept["cpu_seconds"] > 0
+    # The masked LM's dense layer and norm of the embeddings' width, its bias, and the sentences'.
+    assert everything - encoder == (32 * 8 + 8) + 2 * 8 + tiny.VOCAB + (32 * 2 + 2)
+
+
+@pytest.mark.parametrize("values, message", [
+    ({"models": ["bert:giant"]}, "--models=bert:giant: there is no size 'giant'"),
+    ({"models": ["bart:base"]}, "'bart'"), ({"models": ["absent.json"]}, "absent.json"),
+    ({"train_batch_size": 0}, "--train_batch_size is 0"),
+    ({"max_seq_length": 0}, "--max_seq_length is 0"),
+    ({"models": ["bert:tiny", "bert:mini"], "output_dir": "out"},
+     "--output_dir: metrics.json holds one network")])
+def test_networks_that_cannot_be_measured(values, message):
+    with pytest.raises(InputError, match=message):
+        sizes.main(SizesFlags(**{"models": ["bert:tiny"], **values}))
+
+
+def test_numbers_of_other_benchmarks():
+    with pytest.raises(InputError, match="--rounds is 0"):
+        tokenization.main(tokenization.TokenizationBenchmarkFlags([], "", rounds=0))
+    with pytest.raises(InputError, match="examples is -1"):
+        RuntimesFlags(init_checkpoint="", output_dir="", examples=-1).check()

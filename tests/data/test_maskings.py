@@ -1,16 +1,32 @@
-"""Maskings: their names on disk, and which of their forms flags take."""
+"""Maskings: their settings in manifests, coins for each word, n-grams."""
 
 import dataclasses
 import sys
 import types
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.data import masking
-from bert_tf.data.masking import base
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.masking import base, find
 from bert_tf.errors import InputError
-from bert_tf.recipes import MaskTokens
+from bert_tf.recipes.recipe import MaskTokens
+from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
+from tests.data import test_dynamic_masks as rooms
+from tests.data.test_dynamic_masks import (
+    PROB,
+    SIZE,
+    SLOTS,
+    UNITS,
+    VOCABULARY,
+    counts,
+    groups_of,
+    hidden,
+    records,
+)
 
 _TOKENS = {"units": "subwords", "shares": [0.8, 0.1], "replace_from": "vocabulary",
            "dynamic": False, "settings": {}}
@@ -83,3 +99,173 @@ def test_only_these_masks_are_drawn_while_training():
     assert drawn.isdisjoint({"structbert", "ltr", "t5"})
     assert drawn >= {"bert", "albert", "roberta", "electra", "spanbert", "ernie", "distilbert",
                      "xlnet"}
+
+
+# Coins
+
+COIN_PROB, COIN_SLOTS = 0.3, 40
+
+
+def make(seed, units, is_dynamic, slots=COIN_SLOTS):
+    """Records of a text with masks, and how many predictions had no room."""
+    recipe = recipes.find("bert").vary({}, {"masking": "coin", "units": units,
+                                            "dynamic": is_dynamic})
+    options = types.SimpleNamespace(
+        max_seq_length=rooms.SIZE, max_predictions_per_seq=slots, dupe_factor=5,
+        short_seq_prob=0.1, masked_lm_prob=COIN_PROB)
+    made = create_instances(rooms.documents(seed), rooms.VOCABULARY, seed, recipe, options)
+    found = {name: value if value.dtype == np.float32 else value.astype(np.int32)
+             for name, value in made.features(np.arange(len(made.slices)), rooms.SIZE,
+                                              rooms.VOCABULARY).items()}
+    if is_dynamic:
+        known = rooms.VOCABULARY
+        masks = find(recipe.corruption).dynamic_masks({
+            "vocabulary": {"size": known.size, "mask_id": known.mask_id, "cls_id": known.cls_id,
+                           "sep_id": known.sep_id},
+            "options": {"masked_lm_prob": COIN_PROB}}, rooms.SIZE, slots)
+        found = rooms.hidden(masks, found, seed)
+    return found, made.cut
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_numbers_of_predictions_are_binomial(is_dynamic):
+    """Their means and their variances, within three standard errors; the throws are BERT's."""
+    excess, squares, counts = [], [], np.zeros(3)
+    for seed in range(12):
+        found, cut = make(seed, "subwords", is_dynamic)
+        assert not cut
+        tokens = found["input_mask"].sum(1) - 3
+        number = found["masked_lm_weights"].sum(1)
+        excess.append(number - COIN_PROB * tokens)
+        squares.append(excess[-1]**2 / (tokens * COIN_PROB * (1 - COIN_PROB)))
+        counts += rooms.counts(found)[:3]
+    for values, wanted in ((np.concatenate(excess), 0.0), (np.concatenate(squares), 1.0)):
+        assert abs(values.mean() - wanted) < 3 * values.std(ddof=1) / len(values) ** 0.5
+    assert counts[1:] / counts[0] == pytest.approx([0.8, 0.1], abs=0.01)
+
+
+def test_all_of_a_word_or_none():
+    found, _ = make(1, "words", False)
+    used = found["masked_lm_weights"] > 0
+    chosen = np.zeros(found["input_ids"].shape, bool)
+    chosen[np.nonzero(used)[0], found["masked_lm_positions"][used]] = True
+    ids = found["input_ids"].copy()
+    ids[np.nonzero(used)[0], found["masked_lm_positions"][used]] = found["masked_lm_ids"][used]
+    goes_on = ids[:, 1:] >= len(rooms.SPECIAL) + rooms.WORD
+    follows = goes_on & (ids[:, :-1] >= len(rooms.SPECIAL))
+    assert follows.sum() > 500
+    assert (chosen[:, 1:] == chosen[:, :-1])[follows].all()
+
+
+def test_predictions_without_room_are_counted():
+    found, cut = make(1, "subwords", False, slots=10)
+    whole, none = make(1, "subwords", False)
+    assert none == 0 < cut and found["masked_lm_weights"].sum(1).max() == 10
+    assert whole["masked_lm_weights"].sum(1).max() > 10
+
+
+def test_flags_give_room_and_refuse_other_maskings():
+    job = PretrainingDataFlags(input_file=["t"], output_file=["r"], vocab_file="v", mask_by="coin")
+    recipe = job.resolve()
+    assert recipe.corruption.masking == "coin"
+    assert MaskTokens.from_description(recipe.corruption.describe()) == recipe.corruption
+    given = {"recipe": "bert", "max_seq_length": 128}
+    assert recipe_defaults({**given, "mask_by": "coin"})[1]["max_predictions_per_seq"] == 43
+    assert "max_predictions_per_seq" not in recipe_defaults(given)[1]
+
+
+# N-grams
+
+def albert(units="words", **settings):
+    return recipes.find("albert").vary({}, {"units": units, "dynamic": True, **settings})
+
+
+def masks_of(recipe, slots=SLOTS, prob=PROB):
+    return masking.find(recipe.corruption).dynamic_masks({
+        "options": {"masked_lm_prob": prob}, "vocabulary": {
+            "size": VOCABULARY.size, "mask_id": VOCABULARY.mask_id,
+            "cls_id": VOCABULARY.cls_id, "sep_id": VOCABULARY.sep_id}}, SIZE, slots)
+
+
+def cover(groups, quota, order, lengths):
+    """The loop of create_masked_lm_predictions, with the draws given."""
+    chosen, covered = [], set()
+    for first in order:
+        if len(chosen) >= quota:
+            break
+        for length in range(lengths[first], 0, -1):
+            tokens = sum(groups[first:first + length], [])
+            if len(chosen) + len(tokens) <= quota:
+                if not covered & set(tokens):
+                    chosen += tokens
+                    covered |= set(tokens)
+                break
+    return sorted(chosen)
+
+
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("prob, ngram, short", [
+    (0.15, 3, True), (0.7, 3, False), (0.3, 1, True), (0.5, 12, False)])
+def test_the_choice_is_the_loop_of_the_original(units, prob, ngram, short):
+    slots = 40
+    recipe = albert(units, ngram=ngram, favor_shorter_ngram=short)
+    found, masks = records(2, units, True, 2, "albert"), masks_of(recipe, slots, prob)
+    assert ("token_boundary" in found) == (units == "words")
+    uniforms = np.random.default_rng(1).random((len(found["input_ids"]), masks.columns), np.float32)
+    after = masks.hide(found["input_ids"], found["input_mask"], uniforms,
+                       found.get("token_boundary"))
+    shares = [1 / n for n in range(1, ngram + 1)][::1 if short else -1]
+    limits = np.cumsum(shares) / sum(shares)
+    for row, ids in enumerate(found["input_ids"]):
+        length = int(found["input_mask"][row].sum())
+        groups = groups_of(ids, length, units)
+        keys, drawn = uniforms[row][:SIZE], uniforms[row][SIZE:2 * SIZE]
+        lengths = 1 + np.searchsorted(limits[:-1], drawn, "right")
+        chosen = cover(groups, min(slots, max(1, round(length * prob))),
+                       np.argsort(keys[:len(groups)]), lengths)
+        used = np.asarray(after["masked_lm_weights"])[row] > 0
+        assert np.asarray(after["masked_lm_positions"])[row][used].tolist() == chosen
+
+
+def test_masks_in_a_graph():
+    recipe = albert()
+    found, masks = records(1, "words", True, recipe="albert"), masks_of(recipe)
+    graph = tf.function(lambda batch, numbers: masks(batch, 3, numbers), autograph=False,
+                        input_signature=[{
+                            name: tf.TensorSpec([None, *value.shape[1:]], value.dtype)
+                            for name, value in found.items()}, tf.TensorSpec([None], tf.int64)])
+    after = graph(found, tf.range(len(found["input_ids"]), dtype=tf.int64))
+    for name, value in hidden(masks, found).items():
+        assert np.array_equal(after[name], value)
+
+
+def runs(found):
+    """How many predictions have a predicted neighbour at their left, of all."""
+    chosen = np.zeros((len(found["input_ids"]), SIZE + 1), bool)
+    row, slot = np.nonzero(found["masked_lm_weights"])
+    chosen[row, found["masked_lm_positions"][row, slot]] = True
+    return (chosen[:, 1:] & chosen[:, :-1]).sum() / chosen.sum()
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_dynamic_ngrams_are_distributed_as_static_ones(units):
+    """Over 20 seeds, within three standard errors of the difference."""
+    figures = np.zeros((2, 20, 12))
+    for seed in range(20):
+        dynamic = albert(units)
+        for kind, found in enumerate((
+                records(seed, units, False, recipe="albert"),
+                hidden(masks_of(dynamic), records(seed, units, True, recipe="albert"), seed))):
+            total, *others = counts(found)
+            figures[kind, seed] = [total / found["input_mask"].sum(), *np.divide(others, total),
+                                   runs(found)]
+    difference = figures[0].mean(0) - figures[1].mean(0)
+    error = np.sqrt((figures.var(1, ddof=1) / 20).sum(0))
+    assert (np.abs(difference) < 3 * error).all(), difference / error
+    assert figures[1, :, -1].mean() > 0.3       # single tokens: about 0.15
+
+
+def test_a_permutation_is_made_with_the_records():
+    recipe = albert(do_permutation=True)
+    with pytest.raises(InputError, match="leave out --do_permutation or --masking=dynamic"):
+        masking.find(recipe.corruption).check(recipe.segments)

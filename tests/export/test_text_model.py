@@ -1,29 +1,34 @@
-"""Models that take strings: equal to Python, in a process that knows neither us nor Keras."""
+"""Models of raw text in a graph, against the Python models; long texts; packing."""
 
 import functools
 import json
 import os
 import random
+import types
 import unicodedata
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
 from bert_tf.export.answer_model import AnswerModel
+from bert_tf.export.packing import Packer
 from bert_tf.export.saving import save_model
 from bert_tf.export.text_model import ChoiceModel, TaggerModel, TextModel
 from bert_tf.tasks import squad
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tasks.task import Task
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.packing import HEAD_TAIL, MAX, MEAN
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import words_graph
 from tests import processes
-from tests.export.conftest import features_of
+from tests.export.conftest import features_of, named
 from tests.tokenization.hard_lines import HARD_LINES, random_lines
 
 # No lone surrogates here, and nothing that is refused; lines that JSON and UTF-8 can carry.
@@ -299,3 +304,92 @@ def test_a_version_is_never_overwritten_and_whole(make_model, vocabulary, tmp_pa
     with pytest.raises(InputError, match="7 is there already; give another version"):
         save_model(module, tmp_path / "m", 7)
     assert os.listdir(tmp_path / "m") == ["7"]
+
+
+# Long texts
+
+LENGTH = 23
+
+
+@pytest.fixture(name="texts", scope="module")
+def fixture_texts():
+    """Texts of 0 to 60 tokens, each letter a token."""
+    rng = random.Random(5)
+    return [" ".join(rng.choices("abcdefghij", k=rng.choice([0, 1, 9, 10, 11, 20, 21, 60])))
+            for _ in range(240)]
+
+
+def check_windows(outputs, examples, model, kind, tokenizer, way):
+    """Compares what a graph gave for examples, each a list of texts or pairs, with Python."""
+    features, counts, _ = windows.encode_long(examples, tokenizer, LENGTH, way)
+    choices = len(examples[0])
+    shape = (-1, choices, LENGTH) if kind == "multiple_choice" else (-1, LENGTH)
+    features = {name: values.reshape(shape) for name, values in features.items()}
+    length = outputs["input_ids"].shape[-1]
+    assert np.array_equal(outputs["input_ids"], features["input_ids"][..., :length])
+    assert not features["input_ids"][..., length:].any()
+    wanted = windows.join_windows(KINDS[kind], named(model(features), model), counts, way)
+    if way != HEAD_TAIL:
+        assert outputs["windows"].numpy().tolist() == counts.tolist() and counts.max() > 3
+    for name, values in wanted.items():
+        assert outputs[name].shape == values.shape
+        assert np.allclose(outputs[name], values, rtol=1e-5, atol=2e-5), name
+
+
+@pytest.mark.parametrize("kind, way", [
+    ("classification", HEAD_TAIL), ("classification", MAX), ("multi_label", MAX),
+    ("multi_label", MEAN), ("regression", MEAN)])
+def test_one_text_and_two(make_model, vocabulary, tokenizer, texts, kind, way):
+    model = make_model(kind, vocabulary.size)
+    module = TextModel(model, vocabulary, max_seq_length=LENGTH, long_text=way)
+    # Plain: what is in this graph is in that of pairs.
+    outputs = module.functions["serving_default"].python_function(tf.constant(texts))
+    check_windows(outputs, [[(text,)] for text in texts], model, kind, tokenizer, way)
+    first, second = texts[:120], texts[120:]
+    outputs = module.functions["pair"](tf.constant(first), tf.constant(second))
+    check_windows(outputs, [[pair] for pair in zip(first, second)], model, kind, tokenizer, way)
+
+
+@pytest.mark.parametrize("way", [HEAD_TAIL, MAX])
+def test_long_choices(make_model, vocabulary, tokenizer, texts, way):
+    model = make_model("multiple_choice", vocabulary.size)
+    module = ChoiceModel(model, vocabulary, max_seq_length=LENGTH, long_text=way)
+    contexts, choices = texts[:60], np.reshape(texts[60:], (60, 3))
+    outputs = module.functions["serving_default"](tf.constant(contexts), tf.constant(choices))
+    check_windows(outputs, [[(context, choice) for choice in row]
+                    for context, row in zip(contexts, choices.tolist())],
+          model, "multiple_choice", tokenizer, way)
+    assert outputs["choice"].numpy().tolist() == outputs["logits"].numpy().argmax(-1).tolist()
+
+
+def test_labels_and_no_text(make_model, vocabulary):
+    module = TextModel(make_model("classification", vocabulary.size), vocabulary,
+                       max_seq_length=LENGTH, labels=["no", "maybe", "yes"], long_text="max")
+    outputs = module.functions["serving_default"](tf.constant([], tf.string))
+    assert {name: len(values) for name, values in outputs.items()} == dict.fromkeys(
+        ("logits", "probabilities", "windows", "label", "input_ids"), 0)
+    outputs = module.functions["serving_default"](tf.constant(["a " * 50, "b"]))
+    best = np.argmax(outputs["probabilities"], axis=1)
+    assert outputs["label"].numpy().tolist() == [[b"no", b"maybe", b"yes"][i] for i in best]
+    assert np.allclose(np.sum(outputs["probabilities"], axis=1), 1)
+
+
+# Packing
+
+@pytest.mark.parametrize("layout", [Layout(), Layout(1, 2, 1), Layout(0, 1, 2, cls_last=True)])
+def test_packs_as_outside_the_graph(layout):
+    vocabulary = types.SimpleNamespace(layout=layout, cls_id=90, start_id=90, sep_id=91, pad_id=92)
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(0, 15, [40, 2])
+    lengths[::3, 1] = 0
+    tokens = rng.integers(1, 80, lengths.sum()).astype(np.int32)
+    a, b = (tf.ragged.constant([tokens[end - n:end].tolist() for end, n in zip(ends, column)],
+                               dtype=tf.int32)
+            for ends, column in zip(np.cumsum(lengths).reshape(-1, 2).T.tolist(),
+                                    lengths.T.tolist()))
+    starts = np.cumsum(lengths).reshape(-1, 2) - lengths
+    kept = truncate_pairs(*lengths.T, 16, layout)
+    expected = pack_pairs(tokens, starts[:, 0], kept[0], starts[:, 1], kept[1], 16, vocabulary)
+    found = Packer(vocabulary, 16)(a, b)
+    for name, rows in expected.items():
+        np.testing.assert_array_equal(found[name], rows)

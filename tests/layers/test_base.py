@@ -1,9 +1,12 @@
-"""What layers take from Keras, in other words."""
+"""Activations, and what layers compute in prediction."""
+
+import math
 
 import keras
 import numpy as np
 import pytest
 
+from bert_tf import config
 from bert_tf.layers.activations import ACTIVATIONS, training_forms
 from bert_tf.layers.base import Dense, argmax
 
@@ -35,3 +38,16 @@ def test_prediction_may_compute_the_same_activation_in_another_form(name):
         np.testing.assert_array_equal(layer(x, training=False), trained)
     np.testing.assert_array_equal(layer(x, training=False), predicted)
     assert np.array_equal(trained, predicted) or name == "gelu"
+
+
+def test_every_name_of_the_configuration_is_built():
+    assert tuple(ACTIVATIONS) == config.ACTIVATIONS
+
+
+@pytest.mark.parametrize("x", [-3.0, -0.5, 0.0, 0.7, 2.5])
+def test_gelu_is_the_tanh_form_and_gelu_erf_the_exact_one(x):
+    tanh_form = 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    erf_form = 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
+    value = np.array([x], "float32")
+    assert np.allclose(ACTIVATIONS["gelu"](value), tanh_form, atol=1e-6)
+    assert np.allclose(ACTIVATIONS["gelu_erf"](value), erf_form, atol=1e-6)

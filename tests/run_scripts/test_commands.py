@@ -1,6 +1,7 @@
-"""The names of commands: setup.cfg lists them, and each starts its program."""
+"""Names of commands and what they start; shell scripts; kept results."""
 
 import configparser
+import os
 import pathlib
 import shutil
 import subprocess
@@ -10,10 +11,12 @@ import pytest
 
 from bert_tf import files, flags
 from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import commands
+from run_scripts.kept_results import KeptResults
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -156,3 +159,63 @@ def test_what_is_installed_says_where_benchmarks_are(tmp_path):
                         ignore=shutil.ignore_patterns("__pycache__"))
     status, out, err = run("bert-benchmark", "data", cwd=tmp_path)
     assert (status, out) == (1, "") and "in the repository" in err and err.count("\n") == 1
+
+
+# Shell scripts
+
+# An interpreter that notes how it is called.
+PYTHON = '#!/usr/bin/env bash\necho "$@" >> "$CALLS"\n'
+
+
+@pytest.mark.parametrize("script, arguments, device, installs, runs", [
+    ("quickstart", ["--output_dir=out", "--num_train_steps=9"], "cpu", ".",
+     "-m run_scripts.quickstart --working_dir={cwd} --output_dir=out --num_train_steps=9"),
+    ("quickstart", [], "gpu", ".[gpu]", "-m run_scripts.quickstart --working_dir={cwd}"),
+    ("test", ["-x", "tests/data"], "cpu", ".[test]", "-x tests/data"),
+    ("test", ["-x", "tests/data"], "gpu", ".[gpu,test]", "-x tests/data"),
+])
+def test_arguments_go_to_the_program_alone(script, arguments, device, installs, runs, tmp_path):
+    shutil.copytree(ROOT / "run_scripts", tmp_path / "run_scripts", ignore=shutil.ignore_patterns(
+        "*.py", "__pycache__"))
+    shutil.copy(ROOT / "setup.cfg", tmp_path)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(PYTHON, encoding="utf-8")
+    python.chmod(0o755)
+    calls = tmp_path / "calls"
+    for _ in range(2):      # the second time, nothing is installed
+        subprocess.run(["bash", str(tmp_path / "run_scripts" / f"{script}.sh"), *arguments],
+                       check=True, cwd=tmp_path, env={
+                           **os.environ, "CALLS": str(calls), "BERT_TF_DEVICE": device})
+    noted = calls.read_text(encoding="utf-8").splitlines()
+    installed = [line for line in noted if " pip install " in f" {line} "]
+    assert len(installed) == 1 and installed[0].endswith(f"--editable {installs}")
+    assert noted[-1].endswith(runs.format(cwd=tmp_path))
+
+
+# Kept results
+
+def test_two_processes_lose_no_result(tmp_path):
+    path = str(tmp_path / "scores.json")
+    one, other = (KeptResults(path, {"batch_size": 32}) for _ in range(2))
+    for number in range(3):
+        one.get("scores", f"{number}", measure=lambda: {"score": 1.0})
+        other.get("scores", f"{2 - number}", measure=lambda: {"score": 2.0})
+        other.get("heads", "a", f"{number}", measure=lambda: 3.0)
+    one.put("summary", [1])
+    kept, calls = KeptResults(path, {"batch_size": 32}), []
+    for number in range(3):
+        kept.get("scores", f"{number}", measure=lambda: calls.append(0))
+        assert kept.get("heads", "a", f"{number}", measure=lambda: calls.append(0)) == 3.0
+    assert kept.get("summary", measure=lambda: calls.append(0)) == [1]
+    assert not calls
+
+
+def test_results_of_other_settings_are_forgotten(tmp_path):
+    path = str(tmp_path / "scores.json")
+    KeptResults(path, {"batch_size": 32}).get("a", measure=lambda: 1)
+    with pytest.raises(InputError, match="was made with other batch_size; name another"):
+        KeptResults(path, {"batch_size": 16})
+    other = KeptResults(path, {"batch_size": 16}, forgets=True)
+    other.get("b", measure=lambda: 2)
+    assert KeptResults(path, {"batch_size": 16}).get("a", measure=lambda: 3) == 3
