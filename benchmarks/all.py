@@ -15,27 +15,30 @@ only missing jobs.
 """
 
 import dataclasses
+import functools
 import itertools
+import os
 import statistics
-from typing import ClassVar
 
-from benchmarks.kept_comparison import KeptComparison
 from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf.config import PRESETS
 from bert_tf.files import write_aside
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, check, option
+from run_scripts.kept_results import open_results
 
 _JOBS = ("train", "predict")
 _DTYPES = ("float32", "bfloat16")
 # Another network than BERT, and its depths where they are not BERT's.
 _MODERNBERT = "modernbert"
 _MODERNBERT_LAYERS = {"base": 22, "large": 28}
+# Flags that may change when a command resumes.
+_FREE = ("jobs", "sizes", "lengths", "dtypes", "predict_batch_sizes", "peer_python")
 _MATRIX = 2048      # rows of the matrices whose product gives the peak
 
 
 @dataclasses.dataclass(kw_only=True)
-class AllFlags(KeptComparison):
+class AllFlags:
     """The jobs, and the interpreters of the peers."""
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
@@ -61,8 +64,6 @@ class AllFlags(KeptComparison):
         [], "Interpreters of peers, such as transformers=/envs/a/bin/python. Default: the "
         "interpreters of run_scripts/test_peers.sh, and the interpreter of this command. A peer "
         "that is not installed is left out.")
-
-    free: ClassVar = ("jobs", "sizes", "lengths", "dtypes", "predict_batch_sizes", "peer_python")
 
 
 def list_jobs(job: AllFlags) -> dict[str, dict]:
@@ -172,10 +173,10 @@ def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
 
 def main(job: AllFlags) -> None:
     """Measures the missing jobs, and writes the tables and the chart."""
-    job.check()
+    check(job)
     systems = running.SYSTEMS if job.model == "bert" else (OURS, "transformers")
     pythons = running.chosen_pythons(systems, job.peer_python)
-    kept_file = job.open_results()
+    kept_file = open_results(job, _FREE)
     missing = [system for system in systems if system not in pythons]
     if missing:
         print(f"left out, as they are not installed: {', '.join(missing)}; run_scripts/"
@@ -191,9 +192,10 @@ def main(job: AllFlags) -> None:
         print(table({name: results[name]})[-1], flush=True)
     verdicts = [verdict(results, kind) for kind in job.jobs]
     kept_file.put("summary", results)
-    with write_aside(job.path("speed.md")) as file:
+    path = functools.partial(os.path.join, job.output_dir)
+    with write_aside(path("speed.md")) as file:
         file.write("\n".join([*table(results), "", *verdicts]) + "\n")
-    print("\n" + "\n".join(verdicts) + f"\ntables: {job.path('speed.md')}", flush=True)
+    print("\n" + "\n".join(verdicts) + f"\ntables: {path('speed.md')}", flush=True)
     if peers := [system for system in pythons if system != OURS]:
-        draw(job.path("speed.png"), results, peers)
-        print(f"chart: {job.path('speed.png')}", flush=True)
+        draw(path("speed.png"), results, peers)
+        print(f"chart: {path('speed.png')}", flush=True)

@@ -16,38 +16,29 @@ import functools
 import os
 import time
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.kept_comparison import KeptComparison
 from bert_tf.errors import InputError
 from bert_tf.files import digest
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, check, option
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.finetuning.scoring import ScoredModel, ScoredSplit, weights_files
+from run_scripts.kept_results import open_results
+
+_RUNTIMES = ("tensorflow", "onnx", "onnx_int8", "lite", "lite_int8")
 
 
 @dataclasses.dataclass(kw_only=True)
-class RuntimesFlags(KeptComparison):
+class RuntimesFlags:
     """The model, and what is timed."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
     runtimes: list[str] = option(
-        ["tensorflow", "onnx", "onnx_int8", "lite", "lite_int8"], "Runtimes to time.")
+        [*_RUNTIMES], "Runtimes to time.", choices=_RUNTIMES)
     examples: int = option(0, "Number of examples of the first dev split; 0: all.", least=0)
     repeats: int = option(3, "Number of times that the first 32 examples are timed.", least=1)
-
-    free: ClassVar = ("runtimes",)
-
-    def check(self) -> None:
-        """Raises InputError for values that can't work."""
-        super().check()
-        for name in self.runtimes:
-            if name not in _OPEN:
-                raise InputError(f"--runtimes: there is no {name}; choose from "
-                                 f"{', '.join(_OPEN)}.")
 
 
 def _open_tensorflow(job, model, length):
@@ -119,9 +110,9 @@ def _measure(split: ScoredSplit, answer: Callable, length: int, repeats: int
 
 def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
     """Times all runtimes and prints a table."""
-    job.check()
-    results = job.open_results(task_flags, contents={
-        "weights": digest(*weights_files(job.init_checkpoint, "init_checkpoint"))})
+    check(job)
+    results = open_results(job, ("runtimes",), task_flags, weights=digest(
+        *weights_files(job.init_checkpoint, "init_checkpoint")))
     import tensorflow as tf
     with contextlib.suppress(RuntimeError):     # it runs already, with the threads that it has
         tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -1,4 +1,4 @@
-"""Options as JSON: checked, compared between two descriptions of a job, and settled."""
+"""Options as JSON: checked and settled."""
 
 import collections.abc
 import dataclasses
@@ -55,19 +55,6 @@ def _shape_of(hint):
     if typing.get_origin(hint) is collections.abc.Mapping:
         return {}
     return (int, float) if hint is float else hint
-
-
-def as_json(value: Any) -> Any:
-    """Returns a value as it is after it was written and read: tuples are lists. A job continues
-    work on disk whose options equal `as_json` of its own."""
-    return json.loads(json.dumps(value))
-
-
-def differing_options(own: dict, other: dict) -> list[str]:
-    """Returns the names of the options that differ between two descriptions of a job, in the order
-    of `own`. None means the same as an absent name."""
-    own, other = as_json(own), as_json(other)
-    return [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
 
 
 def defaults_of(dataclass: type) -> dict:

@@ -1,53 +1,25 @@
-"""Results that a command keeps as they arrive: started again, it measures only missing results."""
+"""The results that a command keeps as they arrive: started again, it measures only missing ones."""
 
-import functools
-from collections.abc import Callable
+import dataclasses
+import os
+from collections.abc import Collection
 from typing import Any
 
-from bert_tf.errors import InputError
-from bert_tf.files import exists, read_json, with_whole_names, write_json
-from bert_tf.options import as_json, differing_options
+from bert_tf import flags
+from bert_tf.files import make_folder, with_whole_names
+from bert_tf.kept import Kept
 
 
-class KeptResults:
-    """Results in a JSON file, written as they arrive: a finished run is not repeated. Processes
-    with equal settings, JSON values by name that the results depend on, may write to one file.
-    Results of other settings are an InputError, or dropped if this `forgets` them."""
-
-    def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False):
-        self._path, self._content = path, read_json(path) if exists(path) else {}
-        other = differing_options(with_whole_names(settings), with_whole_names(
-            self._content.get("settings", {})))
-        if self._content and other and not forgets:
-            raise InputError(f"{path} was made with other {' and '.join(other)}; name another "
-                             "--output_dir.")
-        self._content = {**({} if other else self._content), "settings": settings}
-
-    def get(self, *keys: str, measure: Callable[[], Any]) -> Any:
-        """Returns the result under these keys; without one, measures and keeps it."""
-        *folders, name = keys
-        place = functools.reduce(lambda owner, key: owner.setdefault(key, {}), folders,
-                                 self._content)
-        if name not in place:
-            place[name] = measure()
-            self._write()
-        return place[name]
-
-    def put(self, key: str, value: Any) -> None:
-        """Keeps a value made from all results, in place of the kept value."""
-        self._content[key] = value
-        self._write()
-
-    def _write(self):
-        content = read_json(self._path) if exists(self._path) else {}
-        if content.get("settings") == as_json(self._content["settings"]):
-            _fill(self._content, content)
-        write_json(self._path, self._content)
-
-
-def _fill(target, source):
-    for name, value in source.items():
-        if isinstance(value, dict) and isinstance(target.get(name), dict):
-            _fill(target[name], value)
-        else:
-            target.setdefault(name, value)
+def open_results(job: Any, free: Collection[str], *others: Any, **contents: Any) -> Kept:
+    """Opens results.json in a command's `output_dir`, which is made. All flags of `job` but the
+    `free` ones, flags of `others` that are not at their defaults, and `contents`, values that
+    identify files, must be as before; else InputError."""
+    make_folder(job.output_dir, "output_dir")
+    settings = {name: value for name, value in dataclasses.asdict(job).items()
+                if name not in ("output_dir", *free)}
+    for other in others:
+        settings |= flags.changed(other)
+    results = Kept(os.path.join(job.output_dir, "results.json"),
+                   with_whole_names(settings | contents))
+    flags.keep(job, job.output_dir)         # not those that do not fit the results
+    return results

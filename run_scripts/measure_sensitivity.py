@@ -14,21 +14,19 @@ missing ones.
 
 import dataclasses
 import functools
-import os
 import typing
 
-from bert_tf import flags
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError, naming
-from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, check, option
+from bert_tf.kept import Kept
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts import commands
 from run_scripts.analysis.model import TimeLeft
-from run_scripts.kept_results import KeptResults
+from run_scripts.kept_results import open_results
 
-# Flags that must be equal when a command resumes, in addition to the task's flags.
-_COMPARED = ("init_checkpoint", "examples", "tolerance", "most_products", "random_seed")
+# Flags that may change when a command resumes.
+_FREE = ("measure_sensitivity", "bits", "sensitive_layers", "samples", "batch_size")
 
 if typing.TYPE_CHECKING:
     from run_scripts.finetuning.scoring import ScoredSplit
@@ -66,7 +64,7 @@ class SensitivityFlags:
         return few, many
 
 
-def measure(job: SensitivityFlags, split: "ScoredSplit", results: KeptResults) -> list[list[float]]:
+def measure(job: SensitivityFlags, split: "ScoredSplit", results: Kept) -> list[list[float]]:
     """The eigenvalues of each layer, on each sample, which `results` keeps."""
     import numpy as np
     import tensorflow as tf
@@ -100,15 +98,12 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
     """Measures and prints."""
     check(job)
     bits = job.few_and_many()
-    make_folder(job.output_dir, "output_dir")
     from bert_tf.compression import hessian
     from run_scripts.finetuning.scoring import ScoredModel, contents_of
     split = ScoredModel(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
                         "init_checkpoint").split("train")
-    results = KeptResults(os.path.join(job.output_dir, "results.json"), {
-        **{name: getattr(job, name) for name in _COMPARED}, **flags.changed(task_flags),
-        **contents_of(job.init_checkpoint, split, "init_checkpoint")})
-    flags.keep(job, job.output_dir)         # not those that do not fit the results
+    results = open_results(job, _FREE, task_flags,
+                           **contents_of(job.init_checkpoint, split, "init_checkpoint"))
     eigenvalues = measure(job, split, results)
     omegas = [hessian.sensitivity(values) for values in eigenvalues]
     chosen = hessian.choose_bits(omegas, bits, job.sensitive_layers or len(omegas) // 2)

@@ -23,11 +23,10 @@ from bert_tf.files import (
     find_files,
     make_folder,
     open_file,
-    read_json,
     with_whole_names,
-    write_json,
 )
 from bert_tf.flags import option
+from bert_tf.kept import Kept
 from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.training.reporting import duration
@@ -68,16 +67,10 @@ def _say(number, text):
     print(f"\n== {number}/6 {text}", flush=True)
 
 
-def _check_same_text(job, folder):
-    path = os.path.join(folder, "quickstart.json")
-    started = {"input_file": [[name, file_size(name)] for name in job.input_file],
-               "random_seed": job.random_seed, "do_lower_case": job.do_lower_case}
-    if exists(path):
-        if with_whole_names(read_json(path)) != with_whole_names(started):
-            raise InputError(f"{folder} holds a quickstart on another text, seed or case; give "
-                             "another --output_dir.")
-    else:
-        write_json(path, started)
+def _begin(job, folder):
+    Kept(os.path.join(folder, "quickstart.json"), with_whole_names({
+        "input_file": [[name, file_size(name)] for name in job.input_file],
+        "random_seed": job.random_seed, "do_lower_case": job.do_lower_case}), folder).begin()
 
 
 def loop_steps(steps: int) -> int:
@@ -142,7 +135,7 @@ def main(job: QuickstartFlags) -> None:
     folder = absolute(job.output_dir)
     make_folder(folder, "output_dir")
     flags.keep(job, folder)
-    _check_same_text(job, folder)
+    _begin(job, folder)
 
     def path(*parts):
         return os.path.join(folder, *parts)

@@ -9,7 +9,7 @@ import pytest
 from bert_tf.config import CONFIGS, PRESETS, ElmoConfig, EncoderConfig, Sizes, read_config, table
 from bert_tf.config.sizes import one_of, whole
 from bert_tf.errors import InputError
-from bert_tf.options import differing_options, settle
+from bert_tf.options import settle
 
 # The multilingual and Chinese releases carry keys that their own code never reads.
 CHINESE_RELEASE = {
@@ -165,17 +165,6 @@ def test_refusals_of_any_configuration_name_the_file(values, message, tmp_path, 
     (tmp_path / "config.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match=message):
         read_config(tmp_path / "config.json")
-
-
-@pytest.mark.parametrize("mine, theirs, differing", [
-    ({"a": 1}, {"a": 1}, []),
-    ({"a": 1, "b": 3}, {"a": 1}, ["b"]),
-    ({"a": 1, "b": (1, 2)}, {"b": [1, 2], "a": 2}, ["a"]),
-    ({"x": None}, {}, []),
-    ({}, {"x": 0}, ["x"]),
-])
-def test_options_that_differ_are_named(mine, theirs, differing):
-    assert differing_options(mine, theirs) == differing
 
 
 def test_an_option_is_the_flag_else_what_was_saved_else_the_default():

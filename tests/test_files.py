@@ -130,7 +130,7 @@ cluster_hosts columns concrete_stretch depths dupe_factors gcp_project grid_lear
 grid_num_train_epochs grid_train_batch_size label_column labels layers leave_out lengths mask
 mask_shares master model_size models neighbours orders packages patience_layers piece_share
 pos_tagger predict_batch_sizes pretraining_steps prune_heads prune_percent rows runner_options
-runtimes sizes split splits stack_layers stack_learning_rates stack_steps stack_warmup_steps
+sizes split splits stack_layers stack_learning_rates stack_steps stack_warmup_steps
 student_layers tags task task_schedule tasks teacher_layers terms text text_a_column text_b_column
 text_column tfds_name tpu tpu_zone train_fractions train_majority variants weight_bits
 words""".split()

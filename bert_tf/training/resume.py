@@ -22,7 +22,7 @@ import numpy as np
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
 from bert_tf.files import is_file, match_names, remove_file
-from bert_tf.options import as_json, differing_options
+from bert_tf.kept import as_json, differing, phrase
 from bert_tf.training.settings import SharedSettings
 
 _CARRIED = "trainer/carried/"
@@ -73,47 +73,24 @@ def compare(own: dict, saved: dict, settings: SharedSettings) -> tuple[list[str]
     free = {*FREE, *_FOLLOWED}
     if not getattr(settings, "early_stopping", 0):
         free.update(_EVALUATION)
-    for name in differing_options(own, saved):
+    for name in differing(own, saved):
         old, new = saved.get(name), own.get(name)
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
             for part, more in zip((network, recipe), _compare_networks(name, old, new)):
                 part += more
         elif name not in free:
-            recipe.append(_phrase(name, old, new))
+            recipe.append(phrase(name, old, new))
     return network, recipe
 
 
 def _compare_networks(name, old, new, free=()):
     """The differences of two configurations, or of the weights of two sets of terms."""
     network, recipe = [], []
-    for inner in (inner for inner in differing_options(new, old) if inner not in free):
+    for inner in (inner for inner in differing(new, old) if inner not in free):
         values = old.get(inner), new.get(inner)
         is_recipe = inner in _RECIPE_OF_CONFIG if name in _CONFIGS else None not in values
-        (recipe if is_recipe else network).append(_phrase(name, *values, f"{inner} "))
+        (recipe if is_recipe else network).append(phrase(name, *values, f"{inner} "))
     return network, recipe
-
-
-def _phrase(name, old, new, inner=""):
-    """Names a difference, with its values where they can be read."""
-    if all(isinstance(row, dict) and "terms" in row for row in (old, new)):     # of recipes
-        old, new = _leaves(old), _leaves(new)
-        inner = next(leaf for leaf in (*new, *old) if old.get(leaf) != new.get(leaf))
-        return _phrase("recipe", old.get(inner), new.get(inner), inner.rpartition("/")[2] + " ")
-    if isinstance(old, (list, dict)) or isinstance(new, (list, dict)):
-        return f"--{name}"
-    # A flag without a value has a default that depends on others.
-    names = {None: "none" if inner else "default", "": "none"}
-    old, new = (names.get(value, value) for value in (old, new))
-    return f"--{name} ({inner}{old}, now {new})"
-
-
-def _leaves(value, path=""):
-    """The values of nested dicts and lists, by their path."""
-    if not isinstance(value, (dict, list)):
-        return {path: value}
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    return {name: leaf for key, inner in items
-            for name, leaf in _leaves(inner, f"{path}/{key}").items()}
 
 
 def variables(trainer) -> dict:
@@ -216,8 +193,8 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
 
 def _check_network(path, saved, own, weights_only):
     free = _OF_LENGTH if weights_only else ()
-    other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in own
-             for phrase in _compare_networks(name, saved[name], own[name], free)[0]]
+    other = [part for name in (*_CONFIGS, _TERMS) if name in saved and name in own
+             for part in _compare_networks(name, saved[name], own[name], free)[0]]
     if other:
         raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
                          "train with the same values as before, or name another folder.")

@@ -19,11 +19,11 @@ from bert_tf.errors import InputError
 from bert_tf.files import absolute, file_size, is_folder, list_folder
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
+from bert_tf.kept import Kept
 from bert_tf.tasks import named
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_only
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.kept_results import KeptResults
 
 if TYPE_CHECKING:
     from bert_tf.training.learners.learner import Learner
@@ -183,9 +183,9 @@ class ScoredSplit:
 
 
 def kept_scores(folder: str, model_dir: str, split: ScoredSplit | TextSplit, **more: Any
-                ) -> KeptResults:
+                ) -> Kept:
     """The scores that `scores.json` in a folder keeps; it forgets scores of other settings."""
-    return KeptResults(os.path.join(folder, "scores.json"), {
+    return Kept(os.path.join(folder, "scores.json"), {
         "model": absolute(model_dir), "bytes": weights_bytes(model_dir),
         "split": split.name, "examples": split.records, **more,
         **contents_of(model_dir, split)}, forgets=True)

@@ -241,13 +241,13 @@ def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
     kept = json.loads((tmp_path / "out/results.json").read_text())
     kept["settings"]["weights"] = "of another model"
     (tmp_path / "out/results.json").write_text(json.dumps(kept))
-    with pytest.raises(InputError, match="results.json was made with other weights; name another"):
+    with pytest.raises(InputError, match="results.json holds a run with another --weights; name another"):
         runtimes.main(task, job)
     job.init_checkpoint = str(mrpc / "absent")
     with pytest.raises(InputError, match="--init_checkpoint: there are no weights in .*absent"):
         runtimes.main(task, job)
     job.runtimes = ["tensorrt"]
-    with pytest.raises(InputError, match="there is no tensorrt"):
+    with pytest.raises(InputError, match="--runtimes is tensorrt"):
         runtimes.main(task, job)
 
 
@@ -277,5 +277,5 @@ def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):
         measure_sensitivity.main(task, job)
     job.examples = 4
     save(model, None, seed=2)
-    with pytest.raises(InputError, match="made with other weights; name another --output_dir"):
+    with pytest.raises(InputError, match="holds a run with another --weights; name another"):
         measure_sensitivity.main(task, job)

@@ -142,10 +142,10 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
     (attention,) = page.frames
     assert "[CLS]" in attention and any(f'"{word}"' in attention for word in words)
     again = quickstart.QuickstartFlags(**job | {"input_file": ["mine.txt"]})     # the same text
-    quickstart._check_same_text(again, job["output_dir"])
+    quickstart._begin(again, job["output_dir"])
     again.random_seed += 1
-    with pytest.raises(InputError, match="holds a quickstart on another text, seed or case"):
-        quickstart._check_same_text(again, job["output_dir"])
+    with pytest.raises(InputError, match="holds a run with another --random_seed"):
+        quickstart._begin(again, job["output_dir"])
 
 
 @pytest.mark.parametrize("steps, loop", [(1500, 30), (1000, 25), (40, 1), (7, 1), (2003, 50)])

@@ -14,7 +14,7 @@ from bert_tf.data.records.jobs import Runner, Share, run_pieces
 from bert_tf.data.records.notes import Closed, FinishedPieces
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
-from bert_tf.options import as_json
+from bert_tf.kept import as_json
 
 # Seconds that a share waits for another process that holds the lock. Who holds it is alive, and may
 # read a large text for its checksums, or make all pieces.

@@ -1,0 +1,123 @@
+"""What a job that resumes keeps in a JSON file: its settings, and its results as they arrive."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.files import exists, read_json, write_json
+
+_MOST_SHOWN = 40        # characters of a value
+
+
+def as_json(value: Any) -> Any:
+    """Returns a value as it is after it was written and read: tuples are lists. A job continues
+    work on disk whose settings equal `as_json` of its own."""
+    return json.loads(json.dumps(value))
+
+
+def differing(own: dict, saved: dict) -> list[str]:
+    """Returns the names of the settings that differ between two descriptions of a job, in the order
+    of `own`. None means the same as an absent name."""
+    own, saved = as_json(own), as_json(saved)
+    return [name for name in dict.fromkeys([*own, *saved]) if own.get(name) != saved.get(name)]
+
+
+def phrase(name: str, saved: Any, own: Any, inner: str = "") -> str:
+    """Names a setting that differs, with its values where they can be read: "--learning_rate
+    (0.0001, now 5e-05)". `inner` names a part of the setting."""
+    if all(isinstance(row, dict) and "terms" in row for row in (saved, own)):     # of recipes
+        saved, own = _leaves(saved), _leaves(own)
+        inner = next(leaf for leaf in (*own, *saved) if saved.get(leaf) != own.get(leaf))
+        return phrase("recipe", saved.get(inner), own.get(inner), inner.rpartition("/")[2] + " ")
+    # A flag without a value has a default that depends on others.
+    names = {None: "none" if inner else "default", "": "none"}
+    if any(isinstance(value, (list, dict)) or len(str(value)) > _MOST_SHOWN
+           for value in (saved, own)):
+        return f"--{name}"
+    return f"--{name} ({inner}{names.get(saved, saved)}, now {names.get(own, own)})"
+
+
+def _leaves(value, path=""):
+    """The values of nested dicts and lists, by their path."""
+    if not isinstance(value, (dict, list)):
+        return {path: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {name: leaf for key, inner in items
+            for name, leaf in _leaves(inner, f"{path}/{key}").items()}
+
+
+def differences(own: dict, saved: dict) -> list[str]:
+    """Returns the `phrase` of each setting that differs."""
+    return [phrase(name, saved.get(name), own.get(name)) for name in differing(own, saved)]
+
+
+def check_same(place: str, others: Iterable[str]) -> None:
+    """Raises InputError if there are differences to the settings of what a file or folder holds."""
+    if others := list(others):
+        raise InputError(f"{place} holds a run with another {', '.join(others)}; name another "
+                         f"--output_dir, or remove {place}.")
+
+
+class Kept:
+    """A JSON file with the `settings` of a job, JSON values by name that its results depend on, and
+    its results. Processes with equal settings may write to one file.
+
+    Args:
+        place: what an error says to remove, the file or the folder of the whole job.
+        compare: function of own and saved settings that returns the differences.
+        forgets: whether results of other settings are dropped.
+
+    Raises:
+        InputError: the file holds results of other settings; names these.
+    """
+
+    def __init__(self, path: str, settings: dict[str, Any], place: str = "",
+                 compare: Callable[[dict, dict], list[str]] = differences,
+                 forgets: bool = False) -> None:
+        self.path, self._content = path, {"settings": as_json(settings)}
+        content = read_json(path, {})
+        others = compare(self.settings, content.get("settings", {})) if content else []
+        if not forgets:
+            check_same(place or path, others)
+        if not others:
+            self._content = {**content, **self._content}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self._content["settings"]
+
+    def begin(self, **more: Any) -> None:
+        """Writes the settings, and `more` that is known about the job now."""
+        self.settings.update(more)
+        self._write()
+
+    def get(self, *keys: str, measure: Callable[[], Any] = lambda: None) -> Any:
+        """Returns the result under these keys; without one, measures and keeps it."""
+        *folders, name = keys
+        place = self._content
+        for key in folders:
+            place = place.setdefault(key, {})
+        if name not in place and (result := measure()) is not None:
+            place[name] = result
+            self._write()
+        return place.get(name)
+
+    def put(self, key: str, value: Any) -> None:
+        """Keeps a value in place of an earlier one."""
+        self._content[key] = value
+        self._write()
+
+    def _write(self):
+        content = read_json(self.path) if exists(self.path) else {}
+        if content.get("settings") == self.settings:
+            _fill(self._content, content)
+        write_json(self.path, self._content)
+
+
+def _fill(target, source):
+    for name, value in source.items():
+        if isinstance(value, dict) and isinstance(target.get(name), dict):
+            _fill(target[name], value)
+        else:
+            target.setdefault(name, value)
