@@ -240,8 +240,8 @@ def _best_trial(folder):
         return {}
     results = read_json(path)
     best = results["best"]
-    return {**read_json(os.path.join(folder, "trials", best, "settings.json"), {}),
-            **results["trials"].get(best, {})}
+    trial = read_json(os.path.join(folder, "trials", best, "trial.json"), {"settings": {}})
+    return {**trial["settings"], **results["trials"].get(best, {})}
 
 
 def _data(folder, flags, temporary):

@@ -30,7 +30,7 @@ def write_folder(folder, base):
             "bert_config.json": {"hidden_size": 1024, "model_type": "bert"},
             "metrics.json": {"metrics": {"dev/f1": 0.84567, "loss": 0.5}},
             "results.json": {"best": "seed7", "trials": {"seed7": {"learning_rate": 5e-5}}},
-            "trials/seed7/settings.json": {"init_checkpoint": str(base)},
+            "trials/seed7/trial.json": {"settings": {"init_checkpoint": str(base)}},
             "records/train.manifest.json": {"inputs": [{"name": "glue/MRPC/train.tsv"}],
                                             "counts": {"examples": 3668}}}.items():
         (folder / name).write_text(json.dumps(value))

@@ -277,8 +277,8 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
                          " the model's max_position_embeddings.")
     model.config, model.saved = config, saved
     beginning = model.path and absolute(model.path)
-    has_begun = run and any(trial["init_checkpoint"] == beginning
-                            for trial in training.trials.descriptions(output_dir))
+    has_begun = run and any(trial["settings"]["init_checkpoint"] == beginning
+                            for trial in training.trials.kept_trials(output_dir).values())
     _settle_tokens(model, flags, run, begun_task if has_begun else None)
     return model
 

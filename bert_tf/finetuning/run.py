@@ -12,7 +12,7 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.data.batches import bucketing
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
-from bert_tf.files import exists, make_folder, read_json, write_json
+from bert_tf.files import exists, make_folder, write_json
 from bert_tf.finetuning import mixture
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import ModelFlags, check_task, mask, masked_heads, save_task
@@ -213,14 +213,14 @@ def _answer_together(runs):
 def _padding(run, strategy):
     """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
     is_padded = run.settings.pad_to_max_length
-    if is_padded or not run.flags.do_train or not (
-            path := training.trials.begun_file(run.settings)):
+    begun = training.trials.begun(run.settings) if run.flags.do_train else None
+    if is_padded or not begun:
         return padding_of(is_padded, run.settings, strategy)
-    padding = read_json(path).get("padding")
+    padding = begun.get("padding")
     if padding not in bucketing.PADDINGS:
-        raise InputError(f"{path}: padding is {padding!r}, but it must be one of "
-                         f"{', '.join(bucketing.PADDINGS)}; correct it, or name another "
-                         "--output_dir.")
+        raise InputError(f"{run.settings.output_dir} holds a trial whose padding is {padding!r}, "
+                         f"but it must be one of {', '.join(bucketing.PADDINGS)}; correct it in "
+                         f"{training.trials.TRIAL}, or name another --output_dir.")
     return padding
 
 

@@ -24,7 +24,7 @@ from bert_tf.tasks.suites import SUITES, Grid, is_of
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
-from bert_tf.training.trials import DIVERGED, RESULT, descriptions, deviation
+from bert_tf.training.trials import DIVERGED, deviation, kept_trials
 
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
 _SUITE = ("suite", "data_dir", "output_dir", "tasks", "train_majority", "rank_pronouns",
@@ -281,8 +281,9 @@ def plan(run: SuiteRun) -> list[str]:
     # The time of a token, from finished runs, else from a matrix product.
     known = [result["seconds"] / load.tokens
              for cell, load in itertools.chain.from_iterable(loads.values())
-             if load.tokens and cell.trains for result in descriptions(cell.folder, RESULT)
-             if result["seconds"] and not result.get(DIVERGED)]
+             if load.tokens and cell.trains for trial in kept_trials(cell.folder).values()
+             if (result := trial.get("result"))
+             and result["seconds"] and not result.get(DIVERGED)]
     start, source = 0.0, f"estimated from {counted(len(known), 'finished run')}"
     if known:
         of_token = statistics.median(known)

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
 import os
 import time
 from collections.abc import Callable
@@ -59,7 +58,7 @@ class Last:
 class FineTuning:
     """Trains, evaluates and predicts under an output folder: trials of one objective.
 
-    A trial has a folder of its own, where its curves and its `result.json` stay. The best trial's
+    A trial has a folder of its own, where its curves and its `trial.json` stay. The best trial's
     weights are the `model.keras` of the output folder.
 
     Attributes:
@@ -170,9 +169,8 @@ class FineTuning:
         results = {}
         for name, trial in settings.items():
             self.check_trial(trial)
-            folder = self._folder(trial, examples)
-            folder.check()
-            results |= {name: result} if (result := folder.result()) else {}
+            if result := self._kept(trial, examples).result():
+                results[name] = result
         trials.check_output(self.settings.output_dir, list(settings),
                             bool(trials.counting(results)))
         self._is_checked = True
@@ -201,7 +199,7 @@ class FineTuning:
         headline, old = self.headline, set(results)
         for name, trial in settings.items():
             if name in old and is_chief(self.strategy):
-                self._folder(trial, examples).clear()       # a kill at its end left it
+                self._kept(trial, examples).clear()       # a kill at its end left it
             if name not in results:
                 result = self._run(trial, examples, results)
                 if result is None:
@@ -217,20 +215,20 @@ class FineTuning:
             print(trials.describe(summary), flush=True)
         return summary
 
-    def _folder(self, settings, examples):
+    def _kept(self, settings, examples):
         path = self.init_checkpoint and absolute(self.init_checkpoint)
-        return trials.TrialFolder(settings, json.loads(json.dumps({
+        return trials.Trial(settings, {
             **resume.describe(settings), **self.options, "train_file": examples.identity(),
             "dev_file": self.scored_on if settings.early_stopping else None,
             "init_checkpoint": path, "keep_head": self.keep_head,
-            "bert_config_file": self.config.to_dict()})), self.scored_on)
+            "bert_config_file": self.config.to_dict()}, self.scored_on)
 
     def _run(self, settings, examples, earlier):
         """Trains one trial; returns its result, None if it stopped at `stop_at_step`."""
         start = time.monotonic()
         self.last = Last()
         keras.backend.clear_session()
-        folder = self._folder(settings, examples)
+        kept = self._kept(settings, examples)
         trainer = self.make_trainer(settings)
         evaluate = self.evaluate and (lambda: self.measure(trainer))
         best = None
@@ -239,9 +237,10 @@ class FineTuning:
                                settings.early_stopping, settings.eval_steps)
         run = Run(trainer, settings, examples, evaluate, best)
         run.start = start
-        first_weights = None if run.resume() else _initialize(self, trainer, settings)
+        first_weights = {} if run.resume() else {
+            resume.FIRST_WEIGHTS: _initialize(self, trainer, settings)}
         if is_chief(self.strategy):
-            folder.begin(first_weights)
+            kept.begin(**first_weights)
         wait_for_workers(self.strategy)
         bad_step = _train_trial(self, run)
         if not bad_step and settings.last_step < settings.num_train_steps and not (
@@ -255,7 +254,7 @@ class FineTuning:
                   "degenerate": bool(metrics.pop("degenerate", 0)), "seconds": run.seconds,
                   "scored_on": self.scored_on, "number": trials.next_number(earlier),
                   **({trials.DIVERGED: True} if bad_step else {})}
-        _end(self, trainer, folder, result, earlier)
+        _end(self, trainer, kept, result, earlier)
         if best:        # which may have restored other weights than those of the last step
             self.last = Last()
         return result
@@ -264,7 +263,9 @@ class FineTuning:
 def _initialize(tuning, trainer, settings):
     """Returns the digest of the first weights; InputError if earlier trials began with others."""
     first = tuning.initialize(trainer, settings)
-    if first and trials.others_begun_with(tuning.settings, first):
+    others = trials.kept_trials(tuning.settings.output_dir).values()
+    if first and any(trial["settings"][resume.FIRST_WEIGHTS] not in ("", first)
+                     for trial in others):
         raise InputError(f"--init_checkpoint: {tuning.init_checkpoint} has other weights than when "
                          "an earlier trial began; restore the file, or name another --output_dir.")
     return first
@@ -320,7 +321,7 @@ def _give_losses(heads):
         head.loss_weight = head.loss_weight or 1.0
 
 
-def _end(tuning, trainer, folder, result, earlier):
+def _end(tuning, trainer, kept, result, earlier):
     """Keeps the model and the result of a trial, and clears its folder."""
     headline = tuning.headline
     is_best = not result.get(trials.DIVERGED) and all(
@@ -328,26 +329,26 @@ def _end(tuning, trainer, folder, result, earlier):
         for other in trials.counting(earlier).values())
     if is_chief(tuning.strategy):
         with trainer.averaged():
-            _keep(tuning, trainer.learner, folder, result, is_best)
+            _keep(tuning, trainer.learner, kept, result, is_best)
     if is_best and trainer.learner.parts().get("model") is trainer.learner:
         tuning.last.best = trainer
     else:
         tuning.last = Last()
     wait_for_workers(tuning.strategy)       # others may still have read the best weights
     if is_chief(tuning.strategy):
-        folder.clear()
+        kept.clear()
 
 
-def _keep(tuning, learner, folder, result, is_best):
+def _keep(tuning, learner, kept, result, is_best):
     if is_best:
         model = learner.parts()["model"]
         _give_losses(model.objectives)
         save_model(tuning.settings.output_dir, model)
-        curves = os.path.join(folder.path, "metrics.jsonl")
+        curves = os.path.join(kept.folder, "metrics.jsonl")
         if exists(curves):
             with replace_aside(os.path.join(tuning.settings.output_dir, "metrics.jsonl")) as aside:
                 copy_file(curves, aside)
-    folder.end(result)
+    kept.put("result", result)
 
 
 def _load_all(path, learner):

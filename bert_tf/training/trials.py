@@ -8,10 +8,13 @@ metrics, and is never the best.
 import math
 import os
 import statistics
+from collections.abc import Iterable
+from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints.names import BEST_FILE, MODEL_FILE
 from bert_tf.errors import InputError, counted
+from bert_tf.kept import Kept
 from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
@@ -20,90 +23,64 @@ ONE_ANSWER = "The model gives all examples one answer, or all answers to an exam
 REMEDY = (
     "Train for more epochs, with another --learning_rate, or with several seeds "
     "(--num_trials), of which the best is kept.")
-RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
+RESULTS, TRIAL = "results.json", "trial.json"
 DEGENERATE = "DEGENERATE: one answer to all examples, or one score for all answers"
 DIVERGED = "diverged"       # key of results, and of summaries
 
 
-class TrialFolder:
-    """The folder of one trial: its settings, its curves and, once it has ended, its result.
+class Trial(Kept):
+    """The file of one trial: its settings and, once it has ended, its result.
 
     Args:
         description: JSON values by flag that the trial's numbers depend on.
         scored_on: JSON value that identifies the data that the trial is scored on.
+
+    Raises:
+        InputError: the folder holds a trial of another description.
     """
 
-    def __init__(self, settings: FineTuneSettings, description: dict, scored_on) -> None:
-        self.path = settings.output_dir
-        self._settings, self._description, self._scored_on = settings, description, scored_on
-
-    def check(self) -> None:
-        """Raises InputError if the folder holds a trial of another description."""
-        path = os.path.join(self.path, SETTINGS)
-        if not files.exists(path):
-            return
-        network, recipe = resume.compare(self._description, files.read_json(path), self._settings)
-        if network or recipe:
-            raise InputError(
-                f"{self.path} holds a run with another {', '.join(network + recipe)}; name another "
-                f"--output_dir, or remove {self.path}.")
+    def __init__(self, settings: FineTuneSettings, description: dict, scored_on: Any) -> None:
+        self.folder, self._scored_on = settings.output_dir, scored_on
+        super().__init__(os.path.join(self.folder, TRIAL), description, self.folder,
+                         lambda *both: sum(resume.compare(*both, settings), []))
 
     def result(self) -> dict | None:
         """Returns the result, None without one; InputError if it was scored on other examples."""
-        path = os.path.join(self.path, RESULT)
-        if not files.exists(path):
-            return None
-        result = files.read_json(path)
-        if result["scored_on"] != self._scored_on:
-            raise InputError(f"{self.path} holds a run that was scored on other examples; leave "
+        result = self.get("result")
+        if result and result["scored_on"] != self._scored_on:
+            raise InputError(f"{self.folder} holds a run that was scored on other examples; leave "
                              "out --do_train to score its model on these, or name another "
                              "--output_dir to train again.")
         return result
 
-    def begin(self, first_weights: str | None = None) -> None:
-        """Makes the folder and writes the settings. `first_weights` is the digest of the weights
-        that a new trial begins with; None: as written before."""
-        files.make_folder(self.path, "output_dir")
-        path = os.path.join(self.path, SETTINGS)
-        if first_weights is None and files.exists(path):
-            first_weights = files.read_json(path)[resume.FIRST_WEIGHTS]
-        files.write_json(path, {**self._description, resume.FIRST_WEIGHTS: first_weights or ""})
-
-    def end(self, result: dict) -> None:
-        files.write_json(os.path.join(self.path, RESULT), result)
+    def begin(self, **more: Any) -> None:
+        """Makes the folder and writes the settings, with a digest of the first weights in `more` if
+        the trial is new."""
+        files.make_folder(self.folder, "output_dir")
+        earlier = files.read_json(self.path, {"settings": {}})["settings"]
+        super().begin(**{resume.FIRST_WEIGHTS: earlier.get(resume.FIRST_WEIGHTS, ""), **more})
 
     def clear(self) -> None:
         """Removes the checkpoints and the best weights, which nobody needs after the trial."""
-        best = os.path.join(self.path, BEST_FILE)
-        for path in [*resume.checkpoints(self.path), *filter(files.exists, [best])]:
+        best = os.path.join(self.folder, BEST_FILE)
+        for path in [*resume.checkpoints(self.folder), *filter(files.exists, [best])]:
             files.remove_file(path)
 
 
-def begun_file(settings: FineTuneSettings) -> str | None:
-    """Returns the file with the description of the first trial that has begun; None if none has."""
-    paths = [os.path.join(trial.output_dir, SETTINGS) for trial in settings.trials().values()]
-    return next(filter(files.exists, paths), None)
+def kept_trials(output_dir: str, names: Iterable[str] = ()) -> dict[str, dict]:
+    """Returns the `settings` and, of those that have ended, the `result` of the trials of an output
+    folder that have begun, by name. `names`: of the trials; default: all that are there."""
+    folder = os.path.join(output_dir, "trials")
+    if not names and files.is_folder(folder):
+        names = sorted(files.list_folder(folder))
+    paths = {name: os.path.join(folder, name, TRIAL) for name in names}
+    return {name: files.read_json(path) for name, path in paths.items() if files.exists(path)}
 
 
 def begun(settings: FineTuneSettings) -> dict | None:
     """Returns the description of the first trial that has begun; None if none has."""
-    path = begun_file(settings)
-    return files.read_json(path) if path else None
-
-
-def descriptions(output_dir: str, file: str = SETTINGS) -> list[dict]:
-    """Returns the descriptions of all trials in an output folder, or the content of another file
-    where a trial has it, such as RESULT."""
-    folder = os.path.join(output_dir, "trials")
-    paths = [os.path.join(folder, name, file) for name in (
-        sorted(files.list_folder(folder)) if files.is_folder(folder) else [])]
-    return list(map(files.read_json, filter(files.exists, paths)))
-
-
-def others_begun_with(settings: FineTuneSettings, first_weights: str) -> bool:
-    """Returns whether a trial in the output folder began with other weights, as far as known."""
-    return any(trial[resume.FIRST_WEIGHTS] not in ("", first_weights)
-               for trial in descriptions(settings.output_dir))
+    trials = kept_trials(settings.output_dir, list(settings.trials()))
+    return next((trial["settings"] for trial in trials.values()), None)
 
 
 def counting(results: dict[str, dict]) -> dict[str, dict]:
@@ -118,15 +95,15 @@ def check_output(output_dir: str, names: list[str], has_results: bool = False) -
     """Checks that an output folder holds no other trials than `names`, but those that diverged, and
     the best model if one of them has ended."""
     folder = os.path.join(output_dir, "trials")
-    trials_there = []
-    if files.is_folder(folder):
-        trials_there = sorted(set(files.list_folder(folder)) - set(names))
-    paths = {name: os.path.join(folder, name, RESULT) for name in trials_there}
-    ended = {name: files.read_json(path) for name, path in paths.items() if files.exists(path)}
-    if others := [name for name in trials_there if name not in ended or name in counting(ended)]:
+    trials_there = sorted(files.list_folder(folder)) if files.is_folder(folder) else []
+    ended = {name: trial["result"] for name, trial in kept_trials(output_dir).items()
+             if "result" in trial}
+    if others := [name for name in trials_there if name not in names and (
+            name not in ended or name in counting(ended))]:
         left = ""
-        if len(ended) != len(trials_there):
-            left = f" A trial without {RESULT} has not ended: to leave it out, remove its folder."
+        if not {*trials_there} <= {*names, *ended}:
+            left = (f" A trial without a result in {TRIAL} has not ended: to leave it out, remove "
+                    "its folder.")
         raise InputError(f"{folder} holds {', '.join(others)} from other seeds or another grid; "
                          "include these trials in this run, so that the best of all is kept, or "
                          f"name another --output_dir.{left}")

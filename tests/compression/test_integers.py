@@ -241,7 +241,7 @@ def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
     kept = json.loads((tmp_path / "out/results.json").read_text())
     kept["settings"]["weights"] = "of another model"
     (tmp_path / "out/results.json").write_text(json.dumps(kept))
-    with pytest.raises(InputError, match="results.json holds a run with another --weights; name another"):
+    with pytest.raises(InputError, match="results.json holds a run with another --weights; name"):
         runtimes.main(task, job)
     job.init_checkpoint = str(mrpc / "absent")
     with pytest.raises(InputError, match="--init_checkpoint: there are no weights in .*absent"):

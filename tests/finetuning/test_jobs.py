@@ -116,14 +116,16 @@ def test_a_file_of_a_task_is_read_once(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name, value, message", [
-    ("padding", "odd", "settings.json: padding is 'odd', but it must be one of max_length"),
+    ("padding", "odd", "a trial whose padding is 'odd', but it must be one of max_length"),
     ("bert_config_file", "odd", "holds a run with another --bert_config_file")])
 def test_settings_of_a_trial_that_were_changed_by_hand_are_named(folder, tmp_path, name, value,
                                                                 message):
     given = {**settings(folder), "random_seed": 1}
     bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
-    path = tmp_path / "out" / "trials" / "seed1" / "settings.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    path = tmp_path / "out" / "trials" / "seed1" / "trial.json"
+    kept = json.loads(path.read_text())
+    kept["settings"][name] = value
+    path.write_text(json.dumps(kept))
     with pytest.raises(InputError, match=message):
         bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
 
@@ -132,13 +134,14 @@ def test_only_the_hash_of_its_records_tells_what_a_trial_learned_from(folder, tm
     given = {**settings(folder), "random_seed": 1}
     bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
     run = jobs.open_job(FILES, folder / "model", tmp_path / "out", **given)
-    path = tmp_path / "out" / "trials" / "seed1" / "settings.json"
+    path = tmp_path / "out" / "trials" / "seed1" / "trial.json"
     kept = json.loads(path.read_text())
-    size, found = kept["train_file"]
+    size, found = kept["settings"]["train_file"]
     for value, knows in (([size, found], True), ({"tasks": {"a": [size, found]}}, True),
                          ([size, found + "0"], False), (None, False),
                          ({"tasks": {}, "order": {"of": found}}, False)):
-        path.write_text(json.dumps({**kept, "train_file": value}))
+        kept["settings"]["train_file"] = value
+        path.write_text(json.dumps(kept))
         assert has_learned_from(run, str(tmp_path / "out" / "records")) == knows
 
 

@@ -564,7 +564,7 @@ def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_p
     out = tmp_path / "out"
     command = flags(data_dir=str(tmp_path / "own"), num_train_steps=1, do_eval=True)
     main(command)
-    results = (out / "trials" / "seed12345" / "result.json").read_bytes()
+    results = (out / "trials" / "seed12345" / "trial.json").read_bytes()
     for name, *parts in (("train.csv", "out/records/train.manifest.json", "other records"),
                          ("dev.csv", "seed12345", "scored on other examples")):
         path = tmp_path / "own" / name
@@ -573,12 +573,12 @@ def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_p
         refusal(command, *parts)
         path.write_bytes(good)
     main(command)
-    assert (out / "trials" / "seed12345" / "result.json").read_bytes() == results
+    assert (out / "trials" / "seed12345" / "trial.json").read_bytes() == results
 
 
 def test_a_resumed_run_keeps_the_padding_of_its_batches(eagerly, data, flags, tmp_path):
     """Dropout depends on it."""
-    settings = tmp_path / "out" / "trials" / "seed12345" / "settings.json"
+    settings = tmp_path / "out" / "trials" / "seed12345" / "trial.json"
     command = flags(num_train_steps=2, dev_file=None)
 
     def weights():
@@ -589,11 +589,11 @@ def test_a_resumed_run_keeps_the_padding_of_its_batches(eagerly, data, flags, tm
     ends = {}
     for name, changes in (("longest", {}), ("buckets", {"jit_compile": "true"})):
         main({**command, **changes})
-        assert read_json(settings)["padding"] == name
+        assert read_json(settings)["settings"]["padding"] == name
         ends[name] = weights()
         main({**command, **changes, "stop_at_step": 1})
         main(command)
-        assert read_json(settings)["padding"] == name
+        assert read_json(settings)["settings"]["padding"] == name
         assert all(map(np.array_equal, weights(), ends[name]))
     assert not all(map(np.array_equal, ends["longest"], ends["buckets"]))
 

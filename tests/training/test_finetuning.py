@@ -416,8 +416,8 @@ def test_all_trials_begin_with_the_same_weights(eagerly, tune, examples, tmp_pat
     with pytest.raises(InputError, match="model.keras has other weights than when an earlier tri"):
         begin(2, 2)
     assert plain(begin(1, 2))["trials"]["seed1"] == plain(first)["trials"]["seed1"]
-    for settings in (tmp_path / "out" / "trials").glob("*/settings.json"):
-        assert json.loads(settings.read_text())["digest_of_first_weights"]
+    for settings in (tmp_path / "out" / "trials").glob("*/trial.json"):
+        assert json.loads(settings.read_text())["settings"]["digest_of_first_weights"]
 
 
 def test_evaluations_that_end_no_training_may_differ(eagerly, tune, examples):
