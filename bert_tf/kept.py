@@ -1,12 +1,18 @@
-"""What a job that resumes keeps in a JSON file: its settings, and its results as they arrive."""
+"""What a job that resumes keeps in a JSON file: its settings, and its results as they arrive. Cells
+are such jobs, of which several processes do one after the other."""
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, read_json, write_json
+from bert_tf.files import Held, exists, locked, make_folder, open_log, read_json, write_json
 
+CELL, LOG = "cell.json", "log.txt"      # in the folder of a cell
+_WAIT_SECONDS = 1.0     # until the cells that other processes work on are looked at again
 _MOST_SHOWN = 40        # characters of a value
 
 
@@ -52,9 +58,9 @@ def differences(own: dict, saved: dict) -> list[str]:
     return [phrase(name, saved.get(name), own.get(name)) for name in differing(own, saved)]
 
 
-def check_same(place: str, others: Iterable[str]) -> None:
+def check_same(place: str, others: Collection[str]) -> None:
     """Raises InputError if there are differences to the settings of what a file or folder holds."""
-    if others := list(others):
+    if others:
         raise InputError(f"{place} holds a run with another {', '.join(others)}; name another "
                          f"--output_dir, or remove {place}.")
 
@@ -121,3 +127,31 @@ def _fill(target, source):
             _fill(target[name], value)
         else:
             target.setdefault(name, value)
+
+
+def do_missing(missing: Callable[[], Collection], work: Callable[[Any], bool]) -> None:
+    """Works on cells, one at a time, until none is missing. A cell whose `work` returns False, as
+    another process does it or it waits for another cell, is tried again later."""
+    while cells := missing():
+        if not any(map(work, cells)):
+            time.sleep(_WAIT_SECONDS)
+
+
+@contextlib.contextmanager
+def turn(folder: str) -> Iterator[bool]:
+    """Makes a folder and locks it in the block; yields False if another process holds it."""
+    make_folder(folder, "output_dir")
+    with contextlib.ExitStack() as stack:
+        is_free = True
+        try:
+            stack.enter_context(locked(folder, "--output_dir"))
+        except Held:
+            is_free = False
+        yield is_free
+
+
+@contextlib.contextmanager
+def logged(folder: str) -> Iterator[None]:
+    """Writes what is printed in the block into the log of a cell."""
+    with open_log(os.path.join(folder, LOG)) as log, contextlib.redirect_stdout(log):
+        yield

@@ -8,7 +8,6 @@ import functools
 import math
 import os
 import statistics
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,19 +15,10 @@ import numpy as np
 
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import DivergedError, InputError, choose_from
-from bert_tf.files import (
-    Held,
-    absolute,
-    exists,
-    locked,
-    make_folder,
-    open_log,
-    read_json,
-    remove_file,
-    write_json,
-)
+from bert_tf.files import absolute, exists, remove_file, write_json
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.families import HEADS, Heads
+from bert_tf.kept import CELL, Kept, differences, do_missing, logged, turn
 from bert_tf.tasks.kinds.labelled import SplitPredictions
 from bert_tf.tasks.named import OF_SUITES, TASKS, find_folder, placed
 from bert_tf.tasks.suites import Row, Suite, is_of
@@ -36,12 +26,10 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training import resume
 from bert_tf.training.trials import DIVERGED
 
-RESULT, LOG = "cell.json", "log.txt"
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
 _SHORT = {"learning_rate": "rate", "train_batch_size": "batch", "num_train_epochs": "epochs"}
 # Settings of a run that trains nothing.
 _OF_PREDICTION = ("eval_batch_size", "dtype", "distribution_strategy", "num_workers")
-_WAIT_SECONDS = 1.0     # until the cells that other processes work on are looked at again
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,16 +116,11 @@ class SuiteRun:
     def result(self, cell: Cell) -> dict | None:
         """The results of a finished cell: `metrics`, and the name of the `headline`. Raises
         InputError if it was made with other settings, or began with another model."""
-        path = os.path.join(cell.folder, RESULT)
-        if path not in self._results:
-            if not exists(path):
-                return None
-            if cell.begins_with and not self.chosen(cell.begins_with):
-                return None     # whether it began with the model to be chosen is not known yet
-            result = read_json(path)
-            _check_settings(cell, result["settings"], self._described(cell))
-            self._results[path] = result
-        return self._results[path]
+        path = os.path.join(cell.folder, CELL)
+        if path not in self._results and exists(path) and (
+                not cell.begins_with or self.chosen(cell.begins_with)):     # known from then on
+            self._results[path] = self._kept(cell).get("result")
+        return self._results.get(path)
 
     def headline(self, cell: Cell) -> float:
         """The score of a finished cell that decides; the least where it is not a number."""
@@ -170,13 +153,8 @@ class SuiteRun:
 
     def carry_out(self) -> None:
         """Does all cells that no process has done, and waits for other processes' cells."""
-        for cell in self.cells:
-            make_folder(cell.folder, "output_dir")
-            self.result(cell)
-        while missing := [cell for cell in self.cells if not (
-                self.result(cell) or self._is_in_vain(cell))]:
-            if not any(self._work(cell) for cell in missing):
-                time.sleep(_WAIT_SECONDS)
+        do_missing(lambda: [cell for cell in self.cells if not (
+            self.result(cell) or self._is_in_vain(cell))], self._work)
 
     def _work(self, cell):
         """Does a cell; False if another process works on it, or its first model is missing."""
@@ -184,12 +162,11 @@ class SuiteRun:
         if cell.begins_with and not chosen:
             return False
         model = _begins(cell, chosen, self.family) if chosen else self.model
-        with contextlib.ExitStack() as held:
-            if not _is_held(held, cell.folder):
+        with turn(cell.folder) as is_free:
+            if not is_free:
                 return False
             if not self.result(cell):
-                with (open_log(os.path.join(cell.folder, LOG)) as log,
-                      contextlib.redirect_stdout(log)):
+                with logged(cell.folder):
                     is_done = self._measure(cell, model)
                 if not (is_done and self.result(cell)):
                     return False
@@ -209,10 +186,9 @@ class SuiteRun:
             scores = HEADS.scores(None, task, cell.folder)
         else:
             with contextlib.ExitStack() as held:
-                if records := cell.settings.get("records_dir"):
-                    make_folder(records, "output_dir")
-                    if not _is_held(held, records):
-                        return False
+                records = cell.settings.get("records_dir")
+                if records and not held.enter_context(turn(records)):
+                    return False
                 run = jobs.open_job(**{"init_checkpoint": "", **cell.settings, **model,
                                        "output_dir": cell.folder})
             try:
@@ -221,8 +197,19 @@ class SuiteRun:
             except DivergedError as error:
                 print(error, flush=True)
                 scores = {"metrics": {}, DIVERGED: True}
-        write_json(os.path.join(cell.folder, RESULT), {"settings": self._described(cell), **scores})
+        self._kept(cell).put("result", scores)
         return True
+
+    def _kept(self, cell):
+        def compare(own, saved):
+            if (others := differences(own, saved)) == ["--chosen"]:
+                raise InputError(
+                    f"{cell.folder} started from a model of {cell.begins_with} that is no longer "
+                    "the best; name another --output_dir, or remove all such folders of "
+                    f"{cell.row.task}.")
+            return others
+
+        return Kept(os.path.join(cell.folder, CELL), self._described(cell), cell.folder, compare)
 
     def _described(self, cell):
         """The settings that the result of a cell depends on."""
@@ -275,26 +262,6 @@ def _begins(cell, chosen, family):
                          "same command again to train it.")
     keeps = {"keep_head": cell.row.keeps_head} if family is HEADS else {}
     return {"init_checkpoint": chosen.folder, **keeps}
-
-
-def _check_settings(cell, settings, expected):
-    if settings == expected:
-        return
-    if {**settings, "chosen": expected.get("chosen")} == expected:
-        raise InputError(f"{cell.folder} started from a model of {cell.begins_with} that is no "
-                         "longer the best; name another --output_dir, or remove all such folders "
-                         f"of {cell.row.task}.")
-    raise InputError(f"{cell.folder} holds a run with other settings; name another --output_dir, "
-                     f"or remove {cell.folder}.")
-
-
-def _is_held(stack, path):
-    """Locks a folder until the stack ends; False if another process holds it."""
-    try:
-        stack.enter_context(locked(path, "--output_dir"))
-    except Held:
-        return False
-    return True
 
 
 def find_rows(suite: Suite, tasks: list[str], trained: list[str],

@@ -17,26 +17,20 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import (
-    Held,
     exists,
     file_size,
     is_file,
     is_folder,
     list_folder,
-    locked,
-    make_folder,
     open_file,
-    open_log,
     read_json,
     remove_file,
     remove_folder,
     write_json,
 )
+from bert_tf.kept import CELL, LOG, do_missing, logged, turn
 from bert_tf.tokenization import open_tokenizer
 from run_scripts import commands
-
-RESULT, LOG = "cell.json", "log.txt"
-_WAIT_SECONDS = 1.0     # until the cells that other processes work on are looked at again
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,7 +120,7 @@ class Cells:
     def result(self, cell: Cell) -> dict[str, float] | None:
         """The numbers of a finished cell; None if it is not finished."""
         if cell.folder not in self._results:
-            path = self.path(cell, RESULT)
+            path = self.path(cell, CELL)
             if not exists(path):
                 return None
             self._results[cell.folder] = _read_results(path)
@@ -136,10 +130,8 @@ class Cells:
         """Carries out all cells without results, after the cells whose files they read, and waits
         for the cells of other processes."""
         asked = list(cells)
-        while missing := {cell.folder: cell for cell in self._missing(asked)}:
-            if not any(self._work(cell) for cell in missing.values()
-                       if all(self.result(need) is not None for need in cell.needs)):
-                time.sleep(_WAIT_SECONDS)
+        do_missing(lambda: {cell.folder: cell for cell in self._missing(asked)}.values(),
+                   self._work)
 
     def _missing(self, cells: Iterable[Cell]) -> Iterator[Cell]:
         """The cells without results, after those that they need."""
@@ -149,16 +141,13 @@ class Cells:
                 yield cell
 
     def _work(self, cell):
-        """Does a cell; False if another process is at it."""
-        folder = self.path(cell)
-        make_folder(folder, "output_dir")
-        try:
-            with locked(folder, "--output_dir"):
-                if self.result(cell) is None:
-                    self._do(cell, folder)
-        except Held:
+        """Does a cell; False if another process is at it, or at a cell whose files it reads."""
+        if any(self.result(need) is None for need in cell.needs):
             return False
-        return True
+        with turn(self.path(cell)) as is_free:
+            if is_free and self.result(cell) is None:
+                self._do(cell, self.path(cell))
+        return is_free
 
     def _fitted(self, content, cell):
         """A configuration for the vocabulary that its cell reads, which may have fewer tokens than
@@ -176,7 +165,7 @@ class Cells:
             write_json(os.path.join(folder, name), self._fitted(content, cell))
         start = time.process_time()
         print(f"{cell.folder} ...", end=" ", flush=True)
-        with open_log(os.path.join(folder, LOG)) as log, contextlib.redirect_stdout(log):
+        with logged(folder):
             try:
                 main, configs = commands.parse(
                     [*cell.command.split(), *cell.arguments(self._root, folder)])
@@ -185,7 +174,7 @@ class Cells:
                 error.args = (f"{folder}, {cell.command}: {error}",)
                 raise
         results, seconds = _numbers(folder), time.process_time() - start
-        write_json(os.path.join(folder, RESULT), {
+        write_json(os.path.join(folder, CELL), {
             "command": self.line(cell), "results": results, "cpu_seconds": round(seconds, 1)})
         if not cell.is_kept:
             _clean(folder)
@@ -223,5 +212,5 @@ def _clean(folder):
         path = os.path.join(folder, name)
         if is_folder(path):
             remove_folder(path)
-        elif name not in (RESULT, LOG) and not name.startswith("."):
+        elif name not in (CELL, LOG) and not name.startswith("."):
             remove_file(path)

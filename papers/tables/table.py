@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError, choose_from
+from bert_tf.kept import CELL
 from papers.tables import chance
-from papers.tables.cells import RESULT, Cell, Cells
+from papers.tables.cells import Cell, Cells
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +137,7 @@ def fill(table: Table, cells: Cells, seeds: Sequence[int]) -> dict[str, dict[str
             raise InputError(f"{cells.path(cell)} has no {measure.metric}; it has "
                              f"{', '.join(results)}.")
         if not math.isfinite(figure := results[measure.metric]):
-            raise InputError(f"{cells.path(cell, RESULT)}: {measure.metric} is {figure}; leave the "
+            raise InputError(f"{cells.path(cell, CELL)}: {measure.metric} is {figure}; leave the "
                              "row or the column out with --rows or --columns, or give other "
                              "settings of training.")
         place = figures[row].setdefault(column.title, {"command": cells.line(cell), "parts": {}})

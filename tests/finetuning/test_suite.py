@@ -20,6 +20,7 @@ import tensorflow as tf
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 import bert_tf
+from bert_tf import kept
 from bert_tf.errors import InputError
 from bert_tf.files import Held, locked
 from bert_tf.finetuning import suite, suite_flags, suite_run
@@ -146,8 +147,8 @@ def test_runs_that_diverge_are_not_counted(folder, tmp_path, capsys):
     # One of two runs may be all that a task has.
     for point, seed in ((wild, 1), (wild, 2), (calm, 1)):
         path = tmp_path / "tasks" / "cola" / point / f"seed{seed}" / "cell.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "metrics": {},
-                                    "diverged": True}))
+        path.write_text(json.dumps({**json.loads(path.read_text()), "result": {
+            "metrics": {}, "diverged": True}}))
     finetune.main(job)
     found = json.loads((tmp_path / "results.json").read_text())["tasks"]["cola"]
     assert (found["chosen"], found["seed"]) == (calm, 2)
@@ -177,10 +178,10 @@ def test_what_begins_with_a_model_that_never_began_is_not_waited_for(tmp_path, m
 
     def wait(_):
         raise AssertionError("it waits for ever")
-    monkeypatch.setattr(suite.time, "sleep", wait)
+    monkeypatch.setattr(kept.time, "sleep", wait)
     (tmp_path / "mnli").mkdir()
     (tmp_path / "mnli" / "cell.json").write_text(json.dumps({
-        "settings": {}, "metrics": {}, "diverged": True}))
+        "settings": {}, "result": {"metrics": {}, "diverged": True}}))
     run.carry_out()
     assert [run.is_lost(cell.row.task) for cell in cells] == [True, False, False]
 
@@ -212,14 +213,12 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
         finetune.main(job)
     monkeypatch.undo()
     held = collections.Counter()
-    enter = suite._is_held
-
-    def busy(stack, path):      # another process is at work on each cell when it is first tried
+    def busy(path):      # another process is at work on each cell when it is first tried
         held[path] += 1
-        return held[path] > 1 and enter(stack, path)
+        return kept.turn(path) if held[path] > 1 else contextlib.nullcontext(False)
 
-    monkeypatch.setattr(suite, "_is_held", busy)
-    monkeypatch.setattr(suite, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(suite, "turn", busy)
+    monkeypatch.setattr(kept, "_WAIT_SECONDS", 0.0)
     finetune.main(job)
     results = [json.loads((output / "results.json").read_text())["tasks"]
                for output in (whole, tmp_path)]
@@ -231,7 +230,7 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
     for path in paths:
         assert (tmp_path / path.relative_to(whole)).read_bytes() == path.read_bytes(), path
     assert "estimated from 1 finished run" in capsys.readouterr().out
-    with pytest.raises(InputError, match="holds a run with other settings"):
+    with pytest.raises(InputError, match=r"a run with another --max_seq_length .16, now 12.; name"):
         finetune.main(flags(folder, tmp_path, tasks=["cola"], max_seq_length=12))
 
 
@@ -333,7 +332,7 @@ def test_a_suite_waits_for_processes_alone(folder, whole, monkeypatch):
     def fails(path, what):
         raise InputError("can't be locked") if not held else Held("is at work")
 
-    monkeypatch.setattr(suite, "locked", fails)
+    monkeypatch.setattr(kept, "locked", fails)
     for held in (True, False):
         with (contextlib.nullcontext() if held else pytest.raises(InputError, match="be locked")):
             assert run._work(run.cells[0]) is False

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from benchmarks.flops import flops_of
-from bert_tf import recipes
+from bert_tf import kept, recipes
 from bert_tf.config import T5Config, config_from_dict
 from bert_tf.data.masking import find
 from bert_tf.data.records.manifest import manifest_path
@@ -41,7 +41,6 @@ from papers import (
     training_steps,
     xlnet_ablations,
 )
-from papers.tables import cells as kept
 from papers.tables import report
 from papers.tables.cells import Cell, Cells, Made
 from papers.tables.making import make
@@ -207,7 +206,7 @@ def test_cells_of_another_process_are_waited_for(tmp_path, done, monkeypatch):
         with locked(folder, "other"):
             has_lock.set()
             waiting.wait()
-            kept.write_json(cells.path(held, kept.RESULT), {"results": {"dev/accuracy": 0.5}})
+            kept.write_json(cells.path(held, kept.CELL), {"results": {"dev/accuracy": 0.5}})
 
     def sleep(seconds):
         waiting.set()
@@ -244,7 +243,7 @@ def test_an_error_names_the_cell(tmp_path, monkeypatch):
 @pytest.mark.parametrize("content", ["", "{", "\xff", "[]", "{}", '{"results": []}'])
 def test_damaged_results_are_named(tmp_path, content):
     cell = Cell("a", "bert-first", {})
-    path = tmp_path / cell.folder / kept.RESULT
+    path = tmp_path / cell.folder / kept.CELL
     path.parent.mkdir()
     path.write_text(content, encoding="latin-1")
     with pytest.raises(InputError, match=f"{re.escape(str(path))}.*; remove it"):
@@ -255,7 +254,7 @@ def test_damaged_results_are_named(tmp_path, content):
 def test_results_that_are_no_numbers_are_named(tmp_path, figure):
     table, cells = two_rows(), Cells(str(tmp_path))
     for seed in (1, 2):
-        path = tmp_path / table.cell("b", table.columns[0], seed).folder / kept.RESULT
+        path = tmp_path / table.cell("b", table.columns[0], seed).folder / kept.CELL
         path.parent.mkdir()
         path.write_text(f'{{"results": {{"dev/accuracy": {figure if seed == 2 else 0.5}}}}}')
     with pytest.raises(InputError, match=f"{re.escape(str(path))}: dev/accuracy is .*; leave"):
