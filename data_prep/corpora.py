@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf import files
-from bert_tf.data.records.jobs import run_stream
+from bert_tf.data.records.jobs import run_pieces
 from bert_tf.data.records.notes import FinishedPieces, check_own
 from bert_tf.tokenization.blocks import slices
 from data_prep import sentences
@@ -94,7 +94,7 @@ class Corpus:
                   for piece in container_of(source).pieces(source, self._maker.column))
         try:
             files.make_folders(self._maker.folder)
-            self._results = run_stream(pieces, self._maker, self._progress, self._workers,
+            self._results = run_pieces(pieces, None, self._maker, self._progress, self._workers,
                                        self._maker.is_intact)
         except BaseException:
             if not self._progress.noted():

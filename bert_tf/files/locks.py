@@ -21,13 +21,14 @@ class Held(InputError):
 
 
 @contextlib.contextmanager
-def locked(path: str, what: str) -> Iterator[None]:
+def locked(path: str, what: str, seconds: float = _LOCK_SECONDS) -> Iterator[None]:
     """Keeps other processes from working on the same folder, or on the same file, in the block.
 
     The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` next to the file
     `path`. It names the process that holds it, and disappears when the block ends. A process that
     dies releases its lock; the file that it leaves is taken over. Blocks may be nested. A store has
-    no locks: there the block begins at once. Errors begin with `what`, the flag or the job.
+    no locks: there the block begins at once. Errors begin with `what`, the flag or the job. Another
+    process that holds the lock is waited for, for some `seconds`.
 
     Raises:
         Held: another process holds the lock; names its number and its machine.
@@ -40,7 +41,7 @@ def locked(path: str, what: str) -> Iterator[None]:
     place = os.path.join(real_path(folder), f".{name}.lock" if name else ".lock")
     lock = filelock.FileLock(place, is_singleton=True)
     try:
-        lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_LOCK_SECONDS / 10)
+        lock.acquire(timeout=seconds, poll_interval=_LOCK_SECONDS / 10)
     except filelock.Timeout as error:
         raise Held(f"{what}: {_holder(place)} is at work on {path!r}; wait until it ends, or "
                    "name another.") from error

@@ -126,7 +126,7 @@ def test_processes_and_kills_change_nothing(tmp_path, small_pieces, monkeypatch,
     (tmp_path / "out.parts" / "00000.txt").write_bytes(b"cut")
     assert extract(tmp_path / "out", source) == wanted
     assert done[:6] == [0, 1, 2, 2, 3, 0] and len(done) == len(set(done)) + 3
-    assert "an earlier run finished: 2" in capsys.readouterr().out
+    assert "2 pieces were finished before" in capsys.readouterr().out
     monkeypatch.undo()
     monkeypatch.setattr(containers, "_PIECE_BYTES", 2000)
     assert extract(tmp_path / "two", source, num_workers=2) == wanted

@@ -151,8 +151,9 @@ class _Report:
     def __init__(self, results, count=None):
         self.results, self._count = results, count
         self._before, self._start = len(results), time.monotonic()
-        if count and results:
-            print(f"{len(results)} of {count} pieces were finished before", flush=True)
+        if results:
+            of_count = f" of {count}" * bool(count)
+            print(f"{len(results)}{of_count} pieces were finished before", flush=True)
 
     def add(self, index, result):
         self.results[index] = result
@@ -166,7 +167,7 @@ class _Report:
                   + left * (finished < self._count), flush=True)
 
 
-def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
+def run_pieces(pieces: Iterable, count: int | None, work: Callable[[int, Any], Any],
                progress: FinishedPieces, num_workers: int, is_intact: Callable[[Any], bool],
                runner: Runner | None = None) -> list:
     """Does `work(index, piece)` for each piece without a result; returns the results by index.
@@ -174,6 +175,7 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
     At most num_workers + 1 pieces are in memory at a time.
 
     Args:
+        count: number of pieces; None: it is not known until the last one.
         work: picklable callable; returns a JSON value. Each process gets one copy, which it keeps.
         num_workers: processes, 0 for one per core; with 1, or one piece, this one does the work.
         is_intact: function of an earlier result; if it returns False, the piece is done again.
@@ -186,17 +188,19 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any],
     share = runner if isinstance(runner, Share) else Share(0, 1)
     if runner and runner is not share:
         return _run_elsewhere(pieces, count, work, progress, is_intact, runner)
-    indices, results = range(share.number, count, share.of), {}
-    for index in progress.noted():
-        result = progress.result(index, is_intact) if index in indices else None
-        if result is not None:
-            results[index] = result
-    todo = ((index, piece) for index, piece in enumerate(pieces)
-            if index in indices and index not in results)
-    waiting = len(indices) - len(results)
-    _run(todo, min(num_workers or usable_cores(), waiting), work, progress,
-         _Report(results, len(indices)))
-    return [results.get(index) for index in range(count)]
+    results = {index: result for index in progress.noted() if index % share.of == share.number
+               and (result := progress.result(index, is_intact)) is not None}
+    todo = (item for item in itertools.islice(enumerate(pieces), share.number, None, share.of)
+            if item[0] not in results)
+    most, own = num_workers or usable_cores(), None
+    if count is None:
+        first = list(itertools.islice(todo, 2))
+        todo, most = itertools.chain(first, todo), most if len(first) > 1 else 1
+    else:
+        own = len(range(share.number, count, share.of))
+        most = min(most, own - len(results))
+    _run(todo, most, work, progress, _Report(results, own))
+    return [results.get(index) for index in range(count or len(results))]
 
 
 def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
@@ -216,30 +220,6 @@ def _do_unless_done(work, progress, is_intact, pieces, index):
     if progress.result(index, is_intact) is None:
         _do_and_note(work, progress, index, pieces[index])
     return index
-
-
-def run_stream(pieces: Iterable, work: Callable[[int, Any], Any], progress: FinishedPieces,
-               num_workers: int, is_intact: Callable[[Any], bool]) -> list:
-    """Does the work of `run_pieces` if the number of pieces is unknown until the last piece."""
-    results: dict[int, Any] = {}
-
-    def waiting():
-        for index, piece in enumerate(pieces):
-            result = progress.result(index, is_intact)
-            if result is None:
-                yield index, piece
-            else:
-                results[index] = result
-
-    todo = waiting()
-    first = list(itertools.islice(todo, 2))
-    if results:
-        print(f"pieces that an earlier run finished: {len(results)}", flush=True)
-    if len(first) < 2:
-        num_workers = 1
-    _run(itertools.chain(first, todo), num_workers or usable_cores(), work, progress,
-         _Report(results))
-    return [results[index] for index in sorted(results)]
 
 
 def _run(todo, num_workers, work, progress, report):

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import os
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -103,19 +102,12 @@ def _make_share(job, share, num_workers):
 @contextlib.contextmanager
 def _turn(path):
     """Locks the records; waits while another process holds them, and says which."""
-    deadline, is_said = time.monotonic() + _TURN_SECONDS, False
     with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(files.locked(path, "records"))
-                break
-            except files.Held as error:
-                if time.monotonic() > deadline:
-                    raise
-                if not is_said:
-                    print(f"waiting: {error}", flush=True)
-                is_said = True
-                time.sleep(0.2)
+        try:
+            stack.enter_context(files.locked(path, "records"))
+        except files.Held as error:
+            print(f"waiting: {error}", flush=True)
+            stack.enter_context(files.locked(path, "records", _TURN_SECONDS))
         yield
 
 
