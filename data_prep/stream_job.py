@@ -136,11 +136,7 @@ class StreamJob(RecordJob):
             xlnet_records.MaskSampler(shape, self.tokenizer.continues, numpy_draws),
             random.Random(piece_seed(self.job.random_seed, index)))
         name = manifest.shard_name(self.job.output_file[0], index, len(self.pieces))
-        try:
-            shard = tfrecord.write_shard(name, self.folder, self._counted(records, counts))
-        except OSError as error:
-            raise InputError(f"--output_file: {name} can't be written ({error}); make room and run "
-                             "the command again: finished shards are kept.") from error
+        shard = tfrecord.write_shard(name, self.folder, self._counted(records, counts))
         return {"shards": [{**shard, "task": task, "pass": turn}], "counts": dict(counts),
                 "coverage": coverage.totals(), "checksum": [task, turn, checksums],
                 "version": self.version(piece)}

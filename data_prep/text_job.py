@@ -180,14 +180,9 @@ class TextJob(RecordJob):
             self.recipe.corruption.units)
         instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
         counts.update(more)
-        try:
-            shards = self._write(index, instances)
-        except OSError as error:
-            raise InputError(
-                f"--output_file: piece {index + 1} can't be written ({error}); make room and run "
-                "the command again: finished pieces are kept.") from error
-        result = {"shards": shards, "counts": counts, "coverage": coverage.totals(),
-                  "line_sample": sample, "checksum": checksum, "version": self.version(piece)}
+        result = {"shards": self._write(index, instances), "counts": counts,
+                  "coverage": coverage.totals(), "line_sample": sample,
+                  "checksum": checksum, "version": self.version(piece)}
         if draws_of_corpus(self.recipe):
             # Lines that are left out count too, as in the original.
             is_whole = masking.find(self.recipe.corruption).by_rarity

@@ -40,6 +40,7 @@ class TaughtRecords(SplitRecords):
     see `SplitRecords`."""
 
     shard_examples = _SHARD_EXAMPLES
+    in_this_process = True      # where the teachers are
 
     def __init__(self, source, options, tokenizer, output_dir: str, teachers: Teachers):
         self._teachers = teachers
@@ -69,11 +70,6 @@ class TaughtRecords(SplitRecords):
         made.teachers = self._teachers
         return made
 
-    def make(self, num_workers: int = 1, may_replace: bool = True, **more: Any
-             ) -> tuple[dict, bool]:
-        """See `SplitRecords.make`; the teachers work in this process."""
-        return super().make(1, may_replace, **more)
-
 
 @dataclasses.dataclass(frozen=True)
 class TaughtSquadRecords(SquadRecords):
@@ -83,6 +79,7 @@ class TaughtSquadRecords(SquadRecords):
     teachers: Teachers | None = None
 
     piece_questions: ClassVar[int] = 1 << 10
+    in_this_process: ClassVar[bool] = True
 
     @classmethod
     def of(cls, records: SquadRecords, teachers: Teachers) -> "TaughtSquadRecords":
@@ -110,11 +107,6 @@ class TaughtSquadRecords(SquadRecords):
     def further_fingerprint(self) -> dict[str, Any]:
         assert self.teachers is not None
         return {"teachers": self.teachers.describe()}
-
-    def make(self, num_workers: int = 1, may_replace: bool = True, **more: Any
-             ) -> tuple[dict, bool]:
-        """See `SquadRecords.make`; the teachers work in this process."""
-        return super().make(1, may_replace, **more)
 
     def encode(self, spans: AnswerSpans, first: int, last: int) -> dict[str, np.ndarray]:
         features = super().encode(spans, first, last)

@@ -177,6 +177,7 @@ class SquadRecords:
     options: SpanOptions = SpanOptions()
 
     piece_questions: typing.ClassVar[int] = PIECE_QUESTIONS     # at least, of each shard but one
+    in_this_process: typing.ClassVar[bool] = False      # whether one process makes all of them
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -208,7 +209,7 @@ class SquadRecords:
                    **self.further_fingerprint()},
             ((len(counts), first_id, piece) for first_id, piece in zip(
                 (FIRST_UNIQUE_ID + np.cumsum([0, *counts])).tolist(), self._pieces())),
-            self._write_piece, num_workers,
+            self._write_piece, 1 if self.in_this_process else num_workers,
             functools.partial(self._describe, settings, size), may_replace)
 
     def report(self, record: dict, was_there: bool) -> None:
@@ -235,11 +236,7 @@ class SquadRecords:
         seen = coverage.Coverage()
         spans = cut_spans(piece, seen.watch(self.tokenizer), self.options)
         path = absolute(manifest.shard_name(self.output_file, index, count))
-        try:
-            shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
-        except OSError as error:
-            raise InputError(f"{path} cannot be written ({error}); make room and run the command "
-                             "again: finished pieces are kept.") from error
+        shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
         skipped = [sentence for paragraph in piece for sentence in paragraph.skipped]
         cut = [question.id for question, is_cut in zip(spans.questions, spans.query_cut) if is_cut]
         notes = skipped + [

@@ -112,11 +112,7 @@ class PieceWriter:
         """Writes the shard of piece `index`; returns its entry and counts for the manifest."""
         counts, self.coverage = collections.Counter(examples=len(examples)), coverage.Coverage()
         path = manifest.shard_name(self._output_file, index, self._count)
-        try:
-            shard = write_shard(path, os.path.dirname(path), self._blocks(examples, counts))
-        except OSError as error:
-            raise InputError(f"--output_dir: {path} cannot be written ({error}); make room and run "
-                             "the command again: finished pieces are kept.") from error
+        shard = write_shard(path, os.path.dirname(path), self._blocks(examples, counts))
         return {"shards": [shard], "counts": {**counts, "records": shard["records"]},
                 "coverage": self.coverage.totals()}
 
@@ -148,6 +144,7 @@ class SplitRecords:
     errors."""
 
     shard_examples = 1 << 16
+    in_this_process = False     # whether one process makes all of them
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self.name = source.split
@@ -177,7 +174,7 @@ class SplitRecords:
         per core. Other records of this name are an error, unless they may be replaced."""
         return make_shards(
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
-            self.writer(len(self._sizes)), num_workers,
+            self.writer(len(self._sizes)), 1 if self.in_this_process else num_workers,
             functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
             runner=runner)
 

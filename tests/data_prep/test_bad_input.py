@@ -167,6 +167,6 @@ def test_a_full_disk(tmp_path, vocab_file, random_text, piece_bytes):
     message = command(
         tmp_path, vocab_file, f"--piece_bytes={piece_bytes}",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)))
-    assert "--output_file: piece " in message and "make room" in message
+    assert "error: piece " in message and "make room" in message
     # The progress, and the flags.
     assert {path.suffix for path in left_over(tmp_path)} <= {".json", ".txt"}

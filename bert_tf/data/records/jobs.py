@@ -138,8 +138,12 @@ Runner = Share | Engine
 
 
 def _do_and_note(work, progress, index, piece):
-    with checked(progress.check):
-        result = work(index, piece)
+    try:
+        with checked(progress.check):
+            result = work(index, piece)
+    except OSError as error:
+        raise InputError(f"piece {index + 1} can't be made ({error}); if a disk is full, make room "
+                         "and run the command again: finished pieces are kept.") from error
     progress.save(index, result)
     return result
 
