@@ -1,17 +1,18 @@
 """Students initialised with layers of a larger model."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 
-import numpy as np
-
-from bert_tf import checkpoints, networks
+from bert_tf import networks
 from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
+from bert_tf.kept import Kept
 from bert_tf.opening import open_model
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
+from bert_tf.training.learners.distiller import digest
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.train import save_model
 from bert_tf.training.transfer import renumbered
@@ -53,17 +54,16 @@ def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool =
     model = open_model(path)
     student = take_layers(model.network(), numbers)
     make_folder(folder, "output_dir")
+    # Values that the model lacks, such as a pooler, are random.
+    taken = digest(variable for name, variable in variables(student).items()
+                   if renumbered(name, numbers) in model.weights.tensors)
+    made_of = Kept(os.path.join(folder, "made_of.json"), {
+        "student_layers": numbers, "student": taken}, os.path.dirname(folder),
+        forgets=not has_begun)
     if has_begun and keras_file.find(folder):
-        # Values that the model lacks, such as a pooler, were random.
-        held = checkpoints.read(folder)
-        if held.config != student.config or not all(
-                np.array_equal(held.tensors[name].read(), variable.numpy())
-                for name, variable in variables(student).items()
-                if name in held.tensors and renumbered(name, numbers) in model.weights.tensors):
-            raise InputError(f"{folder} holds the student of a run with other --student_layers or "
-                             "another --student; name another --output_dir.")
         return folder
     save_model(folder, Learner(student, []))
     if vocabulary := find_vocabulary(model.folder):
         open_tokenizer(vocabulary).save(folder)
+    made_of.begin()
     return folder

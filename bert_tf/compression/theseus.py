@@ -14,7 +14,8 @@ from bert_tf.checkpoints import keras_file, task_heads
 from bert_tf.compression.pruning import cut
 from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
-from bert_tf.files import exists, read_json
+from bert_tf.files import exists
+from bert_tf.kept import Kept
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.quantisation import Ranges
 from bert_tf.layers.seeds import seed_of_pass, shared_seed, split_seed, uniform
@@ -155,14 +156,10 @@ def open_successor(path: str, layers: int, folder: str) -> str:
     """Returns the folder of a successor's initial model, and writes the model if it is absent or
     incomplete: the lowest `layers` of the fine-tuned model in `path`, its embeddings, pooler and
     head. InputError if the model is absent or can't be divided so, or the folder holds others."""
-    note = os.path.join(folder, _MADE_OF)
     weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
-    made = {"predecessor": files.digest(weights), "successor_layers": layers}
-    if exists(note):        # written last
-        recorded = read_json(note)
-        if other := [name for name in made if recorded.get(name) != made[name]]:
-            raise InputError(f"{folder} holds a run with another --{other[0]}; name another "
-                             "--output_dir.")
+    made_of = Kept(os.path.join(folder, _MADE_OF), {
+        "predecessor": files.digest(weights), "successor_layers": layers}, os.path.dirname(folder))
+    if exists(made_of.path):        # written last
         return folder
     model = open_model(path, finetuned=True)
     learner = model.learner()
@@ -172,5 +169,5 @@ def open_successor(path: str, layers: int, folder: str) -> str:
     save_model(folder, successor)
     model.saved.write(folder)
     model.tokenizer.save(folder)
-    files.write_json(note, made)
+    made_of.begin()
     return folder

@@ -477,7 +477,7 @@ def test_a_run_keeps_its_teacher_and_its_student(data, models, tmp_path):
     assert {path.name: path.read_bytes() for path in (out / "records").iterdir()} == records
     for changes in ({"student_layers": ["0"]}, {"student_layers": ["1", "0"]},
                     {"student_layers": ["1"], "student": models[1]}):
-        with pytest.raises(InputError, match="student holds the student of a run with other"):
+        with pytest.raises(InputError, match="out holds a run with another --student"):
             distilled(data, models[:1], out, **{**more, **changes})
     distilled(data, models[:1], out, student_layers=["1"], **more)
     students.write_start(models[0], ["0"], str(out / "student"))    # no trial has begun

@@ -128,7 +128,7 @@ def test_another_predecessor_or_size_is_refused(model, tmp_path):
     folder = str(tmp_path / "successor")
     assert theseus.open_successor(str(model), 2, folder) == folder
     assert checkpoints.read_config(os.path.join(folder, "model.keras")).depth == 2
-    with pytest.raises(InputError, match="with another --successor_layers; name another --output"):
+    with pytest.raises(InputError, match="another --successor_layers .2, now 1.; name another"):
         theseus.open_successor(str(model), 1, folder)
     learner = bert_tf.open_model(model, finetuned=True).learner()
     learner.encoder.pooler.kernel.assign(learner.encoder.pooler.kernel + 1)
