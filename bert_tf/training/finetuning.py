@@ -252,7 +252,8 @@ class FineTuning:
                   **{name: getattr(settings, name) for name in (
                       "train_batch_size", "learning_rate", "num_train_epochs")},
                   "degenerate": bool(metrics.pop("degenerate", 0)), "seconds": run.seconds,
-                  "scored_on": self.scored_on, "number": trials.next_number(earlier),
+                  "scored_on": self.scored_on, "number": 1 + max(
+                      (each["number"] for each in earlier.values()), default=-1),
                   **({trials.DIVERGED: True} if bad_step else {})}
         _end(self, trainer, kept, result, earlier)
         if best:        # which may have restored other weights than those of the last step

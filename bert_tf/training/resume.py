@@ -122,22 +122,12 @@ def _step_of(path):
     return int(_PATTERN.search(path).group(1))
 
 
-def newest_run(folder: str) -> dict:
-    """Returns what `describe` gave for the run whose newest checkpoint is in a folder; {} where
-    there is no checkpoint, or none that can be read."""
-    for path in checkpoints(folder)[-1:]:
-        with contextlib.suppress(checksummed.DamagedError):     # resuming will say so
-            return checksummed.read_extra(path)["run"]
-    return {}
-
-
-def is_in_order(folder: str, records: Any, settings: SharedSettings) -> bool:
-    """Returns whether a run of these records and settings would continue in the order of the newest
-    intact checkpoint in a folder; True without a checkpoint."""
+def newest(folder: str) -> dict:
+    """Returns the `extra` of the newest intact checkpoint in a folder; {} without any."""
     for path in reversed(checkpoints(folder)):
         with contextlib.suppress(checksummed.DamagedError):     # resuming will say so
-            return Place(records, settings).is_same(checksummed.read_extra(path)["order"])
-    return True
+            return checksummed.read_extra(path)
+    return {}
 
 
 def read_value(variable) -> np.ndarray:

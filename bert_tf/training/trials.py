@@ -87,10 +87,6 @@ def counting(results: dict[str, dict]) -> dict[str, dict]:
     return {name: result for name, result in results.items() if not result.get(DIVERGED)}
 
 
-def next_number(results: dict[str, dict]) -> int:
-    return max((result["number"] for result in results.values()), default=-1) + 1
-
-
 def check_output(output_dir: str, names: list[str], has_results: bool = False) -> None:
     """Checks that an output folder holds no other trials than `names`, but those that diverged, and
     the best model if one of them has ended."""

@@ -272,7 +272,7 @@ def pack(job: PretrainingFlags, settings: TrainSettings, trainer: "training.Trai
         raise InputError(f"--pack: {obstacle}; leave it out.")
     packs = job.pack
     if packs is None:
-        packs = training.resume.newest_run(settings.output_dir).get("pack")
+        packs = training.resume.newest(settings.output_dir).get("run", {}).get("pack")
         # A TPU would compile the step for several numbers of rows; whether that pays is not known.
         if packs is None and training.needs_static_shapes(trainer.strategy):
             packs = False

@@ -168,8 +168,9 @@ class TextTuning:
         if mixture.padding != bucketing.MAX_LENGTH:
             mixtures += [dataclasses.replace(mixture, padding=padding)
                          for padding in (bucketing.LONGEST, bucketing.BUCKETS)]
+        order = training.resume.newest(folder).get("order")
         for each in mixtures:
-            if training.resume.is_in_order(folder, each, self.settings):
+            if not order or training.resume.Place(each, self.settings).is_same(order):
                 return each
         raise InputError(f"{folder} holds a run with other training files, lengths or "
                          "--random_seed; name another --output_dir.")
