@@ -125,9 +125,9 @@ class FineTuning:
 
     def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> str:
         """Gives a new Trainer its first weights; returns a digest of the weights of the encoder
-        that the checkpoint holds, "" without a checkpoint."""
-        path, self.weights = self.weights or self.init_checkpoint, None
-        first = ""
+        that the checkpoint holds, "" without a checkpoint. InputError if an earlier trial began
+        with others."""
+        path, self.weights, first = self.weights or self.init_checkpoint, None, ""
         if path:
             account = (_load_all(path, trainer.learner) if self.keep_head
                        else checkpoints.load(path, trainer.learner.encoder))
@@ -137,6 +137,11 @@ class FineTuning:
         transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
         if self.change_start:
             self.change_start(trainer.learner)
+        if first and any(trial["settings"][resume.FIRST_WEIGHTS] not in ("", first)
+                         for trial in trials.kept_trials(self.settings.output_dir).values()):
+            raise InputError(f"--init_checkpoint: {self.init_checkpoint} has other weights than "
+                             "when an earlier trial began; restore the file, or name another "
+                             "--output_dir.")
         return first
 
     def load(self, path: str) -> Trainer:
@@ -169,7 +174,7 @@ class FineTuning:
         results = {}
         for name, trial in settings.items():
             self.check_trial(trial)
-            if result := self._kept(trial, examples).result():
+            if result := self.kept(trial, examples).result():
                 results[name] = result
         trials.check_output(self.settings.output_dir, list(settings),
                             bool(trials.counting(results)))
@@ -199,9 +204,9 @@ class FineTuning:
         headline, old = self.headline, set(results)
         for name, trial in settings.items():
             if name in old and is_chief(self.strategy):
-                self._kept(trial, examples).clear()       # a kill at its end left it
+                self.kept(trial, examples).clear()       # a kill at its end left it
             if name not in results:
-                result = self._run(trial, examples, results)
+                result = _run_trial(self, trial, examples, results)
                 if result is None:
                     print(f"stopped at --stop_at_step={trial.last_step}; to resume, run the "
                           "same command without the flag.", flush=True)
@@ -215,7 +220,8 @@ class FineTuning:
             print(trials.describe(summary), flush=True)
         return summary
 
-    def _kept(self, settings, examples):
+    def kept(self, settings: FineTuneSettings, examples: Any) -> trials.Trial:
+        """Opens the file of a trial; InputError if it is of another one."""
         path = self.init_checkpoint and absolute(self.init_checkpoint)
         return trials.Trial(settings, {
             **resume.describe(settings), **self.options, "train_file": examples.identity(),
@@ -223,72 +229,51 @@ class FineTuning:
             "init_checkpoint": path, "keep_head": self.keep_head,
             "bert_config_file": self.config.to_dict()}, self.scored_on)
 
-    def _run(self, settings, examples, earlier):
-        """Trains one trial; returns its result, None if it stopped at `stop_at_step`."""
-        start = time.monotonic()
-        self.last = Last()
-        keras.backend.clear_session()
-        kept = self._kept(settings, examples)
-        trainer = self.make_trainer(settings)
-        evaluate = self.evaluate and (lambda: self.measure(trainer))
-        best = None
-        if settings.early_stopping and evaluate and settings.num_train_steps:
-            best = BestWeights(trainer, settings.output_dir, self.headline,
-                               settings.early_stopping, settings.eval_steps)
-        run = Run(trainer, settings, examples, evaluate, best)
-        run.start = start
-        first_weights = {} if run.resume() else {
-            resume.FIRST_WEIGHTS: _initialize(self, trainer, settings)}
-        if is_chief(self.strategy):
-            kept.begin(**first_weights)
-        wait_for_workers(self.strategy)
-        bad_step = _train_trial(self, run)
-        if not bad_step and settings.last_step < settings.num_train_steps and not (
-                best and best.is_over(run.step)):
-            return None
-        step, metrics = (bad_step, {}) if bad_step else (
-            _measure(self, run, best, evaluate, settings))
-        result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
-                  **{name: getattr(settings, name) for name in (
-                      "train_batch_size", "learning_rate", "num_train_epochs")},
-                  "degenerate": bool(metrics.pop("degenerate", 0)), "seconds": run.seconds,
-                  "scored_on": self.scored_on, "number": 1 + max(
-                      (each["number"] for each in earlier.values()), default=-1),
-                  **({trials.DIVERGED: True} if bad_step else {})}
-        _end(self, trainer, kept, result, earlier)
-        if best:        # which may have restored other weights than those of the last step
-            self.last = Last()
-        return result
 
-
-def _initialize(tuning, trainer, settings):
-    """Returns the digest of the first weights; InputError if earlier trials began with others."""
-    first = tuning.initialize(trainer, settings)
-    others = trials.kept_trials(tuning.settings.output_dir).values()
-    if first and any(trial["settings"][resume.FIRST_WEIGHTS] not in ("", first)
-                     for trial in others):
-        raise InputError(f"--init_checkpoint: {tuning.init_checkpoint} has other weights than when "
-                         "an earlier trial began; restore the file, or name another --output_dir.")
-    return first
-
-
-def _train_trial(tuning, run):
-    """Trains; returns the step where the trial diverged if there are other trials, else None."""
+def _run_trial(tuning, settings, examples, earlier):
+    """Trains one trial; returns its result, None if it stopped at `stop_at_step`."""
+    start = time.monotonic()
+    tuning.last = Last()
+    keras.backend.clear_session()
+    kept, trainer = tuning.kept(settings, examples), tuning.make_trainer(settings)
+    evaluate, best = tuning.evaluate and (lambda: tuning.measure(trainer)), None
+    if settings.early_stopping and evaluate and settings.num_train_steps:
+        best = BestWeights(trainer, settings.output_dir, tuning.headline,
+                           settings.early_stopping, settings.eval_steps)
+    run = Run(trainer, settings, examples, evaluate, best)
+    run.start = start
+    first = {} if run.resume() else {resume.FIRST_WEIGHTS: tuning.initialize(trainer, settings)}
+    if is_chief(tuning.strategy):
+        kept.begin(**first)
+    wait_for_workers(tuning.strategy)
+    bad_step = None
     try:
         run.train()
     except DivergedError as error:
         if len(tuning.settings.trials()) == 1:
             raise
-        return error.step
-    return None
-
-
-def _measure(tuning, run, best, evaluate, settings):
-    if best:
+        bad_step = error.step
+    if not bad_step and settings.last_step < settings.num_train_steps and not (
+            best and best.is_over(run.step)):
+        return None
+    step, metrics = bad_step or run.step, {}
+    if best and not bad_step:
         wait_for_workers(tuning.strategy)
         step, metrics = best.restore(run.step, settings.num_train_steps)
-        return step, dict(metrics)
-    return run.step, dict(run.report_evaluation()) if evaluate else {}
+    elif evaluate and not bad_step:
+        metrics = run.report_evaluation()
+    result = {"metrics": {name: value for name, value in metrics.items() if name != "degenerate"},
+              "step": step, "seed": settings.random_seed,
+              **{name: getattr(settings, name) for name in (
+                  "train_batch_size", "learning_rate", "num_train_epochs")},
+              "degenerate": bool(metrics.get("degenerate")), "seconds": run.seconds,
+              "scored_on": tuning.scored_on, "number": 1 + max(
+                  (each["number"] for each in earlier.values()), default=-1),
+              **({trials.DIVERGED: True} if bad_step else {})}
+    _end(tuning, trainer, kept, result, earlier)
+    if best:        # which may have restored other weights than those of the last step
+        tuning.last = Last()
+    return result
 
 
 def _make_learner(tuning, settings, trains, dtype):
@@ -330,7 +315,16 @@ def _end(tuning, trainer, kept, result, earlier):
         for other in trials.counting(earlier).values())
     if is_chief(tuning.strategy):
         with trainer.averaged():
-            _keep(tuning, trainer.learner, kept, result, is_best)
+            if is_best:
+                model = trainer.learner.parts()["model"]
+                _give_losses(model.objectives)
+                save_model(tuning.settings.output_dir, model)
+                curves = os.path.join(kept.folder, "metrics.jsonl")
+                if exists(curves):
+                    with replace_aside(os.path.join(
+                            tuning.settings.output_dir, "metrics.jsonl")) as aside:
+                        copy_file(curves, aside)
+            kept.put("result", result)
     if is_best and trainer.learner.parts().get("model") is trainer.learner:
         tuning.last.best = trainer
     else:
@@ -338,18 +332,6 @@ def _end(tuning, trainer, kept, result, earlier):
     wait_for_workers(tuning.strategy)       # others may still have read the best weights
     if is_chief(tuning.strategy):
         kept.clear()
-
-
-def _keep(tuning, learner, kept, result, is_best):
-    if is_best:
-        model = learner.parts()["model"]
-        _give_losses(model.objectives)
-        save_model(tuning.settings.output_dir, model)
-        curves = os.path.join(kept.folder, "metrics.jsonl")
-        if exists(curves):
-            with replace_aside(os.path.join(tuning.settings.output_dir, "metrics.jsonl")) as aside:
-                copy_file(curves, aside)
-    kept.put("result", result)
 
 
 def _load_all(path, learner):
