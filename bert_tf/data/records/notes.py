@@ -12,7 +12,9 @@ import google_crc32c
 from bert_tf import files
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.kept import as_json
 
+TAKEN = "a job with other flags or another text has taken over this output; name another output."
 # Names in the folder of notes, also of notes that a killed process was writing.
 _JOB = "job.json"
 _PIECE = re.compile(r"piece-(\d+)\.json")
@@ -42,12 +44,12 @@ class FinishedPieces:
         self._folder = folder
         job = os.path.join(folder, _JOB)
         earlier = _read(job)
-        is_same = is_same or (lambda other: other == fingerprint)
-        self.goes_on = bool(earlier) and is_same(earlier)
+        self.goes_on = bool(earlier) and (
+            is_same(earlier) if is_same else earlier == as_json(fingerprint))
         check_own(folder, _NOTE, "its notes")
-        if not self.goes_on and begin:
-            begin(earlier)
         if not self.goes_on:
+            if begin:
+                begin(earlier)
             files.remove_folder(folder)
             files.make_folders(folder)
             write_json(job, fingerprint)
@@ -61,8 +63,7 @@ class FinishedPieces:
             raise Closed(f"{self._folder} is gone, with the notes of this job; start the same "
                          "command again.")
         if _checksum(job) != self._job:
-            raise InputError(f"{self._folder}: a job with other flags or another text has taken "
-                             "over this output; name another output.")
+            raise InputError(f"{self._folder}: {TAKEN}")
 
     def _path(self, index):
         return os.path.join(self._folder, f"piece-{index:05d}.json")

@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf import files
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.jobs import Runner, Share, run_pieces
-from bert_tf.data.records.notes import Closed, FinishedPieces
+from bert_tf.data.records.notes import TAKEN, Closed, FinishedPieces
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.kept import as_json
@@ -89,11 +89,13 @@ def _make_share(job, share, num_workers):
             results = job.noted()
         # Looked for after the notes, which go when it is there; a store has no turns.
         if files.exists(job.path):
-            record = job.made_by_another()
+            record = manifest.load_manifest(job.path)
+            if not job.is_same(record.get("fingerprint")):
+                raise InputError(f"{job.path}: {TAKEN}")
             job.progress.close()    # a worker of this share may have noted a piece since
             return record, True
         job.progress.check()
-        if not all(_has_sizes(job.folder, result) for result in results):
+        if not all(_is_intact(job.folder, result, reads=False) for result in results):
             raise Unfinished(f"share {share} is finished; other shares, or the same command "
                              f"without --piece_share, make the rest of the {job.count} pieces")
         return job.finish(results), False
@@ -138,7 +140,7 @@ class _Job:
         opens the notes."""
         earlier = manifest.load_manifest(self.path) if files.exists(self.path) else None
         names = [shard["name"] for shard in earlier["shards"]] if earlier else []
-        if earlier and not self._is_same(earlier.get("fingerprint")):
+        if earlier and not self.is_same(earlier.get("fingerprint")):
             # Other flags or another text: the old shards must not lie among the new ones.
             self._discard(names)
             files.remove_file(self.path)
@@ -157,12 +159,17 @@ class _Job:
         self.progress = FinishedPieces(
             self.path.removesuffix(manifest.SUFFIX) + ".progress",
             {**self.fingerprint, "by_place": True} if self.by_place else self.fingerprint,
-            clear, self._is_same)
+            clear, self.is_same)
         if earlier:
-            wrong = self._what_is_wrong(earlier)
-            if not wrong:
+            known, counted = manifest.counted_records(earlier)
+            damaged = _find_damaged(self.folder, earlier["shards"])
+            if known == counted and not damaged:
                 self.progress.close()
                 return earlier
+            wrong = f"{damaged} is not as its manifest describes it"
+            if known != counted:
+                wrong = (f"{self.path} was changed: it counts {known:,} records, its shards "
+                         f"{counted:,}")
             print(f"warning: {wrong}; all shards of {self.path} are made again", flush=True)
             self._remove(names)
             files.remove_file(self.path)
@@ -177,23 +184,6 @@ class _Job:
             self.progress.forget(index)
             return None
         return result
-
-    def _what_is_wrong(self, record):
-        """The first wrong statement in a manifest of this job, or ""."""
-        known, counted = manifest.counted_records(record)
-        if known != counted:
-            return f"{self.path} was changed: it counts {known:,} records, its shards {counted:,}"
-        damaged = find_damaged(self.folder, record["shards"])
-        return f"{damaged} is not as its manifest describes it" if damaged else ""
-
-    def made_by_another(self) -> dict:
-        """Returns the manifest that another process wrote while this one was at work; InputError if
-        it belongs to another job."""
-        record = manifest.load_manifest(self.path)
-        if not self._is_same(record.get("fingerprint")):
-            raise InputError(f"{self.path}: a job with other flags or another text has taken over "
-                             "this output; name another output.")
-        return record
 
     def noted(self) -> list[Any]:
         """Returns the results by piece if there are notes of all, else None for each. A piece whose
@@ -252,7 +242,8 @@ class _Job:
             return self.fingerprint["pieces"]
         return list(map(self.work.checksum, self.pieces))
 
-    def _is_same(self, other):
+    def is_same(self, other: Any) -> bool:
+        """Whether a fingerprint on disk is this job's."""
         if not isinstance(other, dict) or not isinstance(other.get("pieces"), list):
             return False
         own, others = ({**each, "pieces": len(each["pieces"]), "by_place": None}
@@ -278,28 +269,20 @@ def _planned(fingerprint):
             for name in fingerprint["output_file"] for index in range(count)]
 
 
-def find_damaged(folder: str, shards: list[dict]) -> str | None:
-    """Returns the path of the first shard that is absent or not as its entry in a manifest says;
-    all bytes are read."""
+def _find_damaged(folder, shards, reads=True):
+    """Returns the path of the first shard that is absent or not as its entry in a manifest says,
+    None if all are well. With `reads` all bytes are read, else the sizes alone are looked at."""
     for shard in shards:
         path = files.join_path(folder, shard["name"])
         if not files.is_file(path) or files.file_size(path) != shard["bytes"] or (
-                tfrecord.file_checksum(path) != shard["crc32c"]):
+                reads and tfrecord.file_checksum(path) != shard["crc32c"]):
             return path
     return None
 
 
-def _has_sizes(folder, result):
-    try:
-        return all(files.file_size(files.join_path(folder, shard["name"])) == shard["bytes"]
-                   for shard in result["shards"])
-    except (OSError, KeyError, TypeError):
-        return False
-
-
-def _is_intact(folder, result):
+def _is_intact(folder, result, reads=True):
     try:
         return (bool(result["shards"]) and isinstance(result["counts"], dict)
-                and find_damaged(folder, result["shards"]) is None)
-    except (KeyError, TypeError):
+                and _find_damaged(folder, result["shards"], reads) is None)
+    except (OSError, KeyError, TypeError):
         return False
