@@ -4,16 +4,17 @@ are such jobs, of which several processes do one after the other."""
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import Held, exists, locked, make_folder, open_log, read_json, write_json
+from bert_tf.files import Held, locked, make_folder, open_log, read_json, write_json
 
 CELL, LOG = "cell.json", "log.txt"      # in the folder of a cell
 _WAIT_SECONDS = 1.0     # until the cells that other processes work on are looked at again
-_MOST_SHOWN = 40        # characters of a value
+_DIGEST = re.compile("[0-9a-f]{16,}")   # of a file or of weights
 
 
 def as_json(value: Any) -> Any:
@@ -38,7 +39,7 @@ def phrase(name: str, saved: Any, own: Any, inner: str = "") -> str:
         return phrase("recipe", saved.get(inner), own.get(inner), inner.rpartition("/")[2] + " ")
     # A flag without a value has a default that depends on others.
     names = {None: "none" if inner else "default", "": "none"}
-    if any(isinstance(value, (list, dict)) or len(str(value)) > _MOST_SHOWN
+    if any(isinstance(value, (list, dict)) or _DIGEST.fullmatch(str(value))
            for value in (saved, own)):
         return f"--{name}"
     return f"--{name} ({inner}{names.get(saved, saved)}, now {names.get(own, own)})"
@@ -56,13 +57,6 @@ def _leaves(value, path=""):
 def differences(own: dict, saved: dict) -> list[str]:
     """Returns the `phrase` of each setting that differs."""
     return [phrase(name, saved.get(name), own.get(name)) for name in differing(own, saved)]
-
-
-def check_same(place: str, others: Collection[str]) -> None:
-    """Raises InputError if there are differences to the settings of what a file or folder holds."""
-    if others:
-        raise InputError(f"{place} holds a run with another {', '.join(others)}; name another "
-                         f"--output_dir, or remove {place}.")
 
 
 class Kept:
@@ -84,8 +78,9 @@ class Kept:
         self.path, self._content = path, {"settings": as_json(settings)}
         content = read_json(path, {})
         others = compare(self.settings, content.get("settings", {})) if content else []
-        if not forgets:
-            check_same(place or path, others)
+        if others and not forgets:
+            raise InputError(f"{place or path} holds a run with another {', '.join(others)}; name "
+                             f"another --output_dir, or remove {place or path}.")
         if not others:
             self._content = {**content, **self._content}
 
@@ -115,7 +110,7 @@ class Kept:
         self._write()
 
     def _write(self):
-        content = read_json(self.path) if exists(self.path) else {}
+        content = read_json(self.path, {})
         if content.get("settings") == self.settings:
             _fill(self._content, content)
         write_json(self.path, self._content)
