@@ -353,7 +353,7 @@ def test_records_are_those_of_the_tokenizers_settings(eagerly, data, flags, tmp_
     assert [one["fingerprint"]["options"]["tokenizer"] for one in known] == 2 * [
         {"tokenize_chinese_chars": False}]
     settings.unlink()
-    refusal(command | {"output_dir": str(tmp_path / "new")}, "train.manifest.json", "with other")
+    refusal(command | {"output_dir": str(tmp_path / "new")}, "train.manifest", "another tokenizer")
     main(command)       # the run that was begun keeps its tokenizer
     assert [read_json(path) for path in manifests] == known
 
@@ -565,7 +565,7 @@ def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_p
     command = flags(data_dir=str(tmp_path / "own"), num_train_steps=1, do_eval=True)
     main(command)
     results = (out / "trials" / "seed12345" / "trial.json").read_bytes()
-    for name, *parts in (("train.csv", "out/records/train.manifest.json", "other records"),
+    for name, *parts in (("train.csv", "out/records/train.manifest.json", "made from another text"),
                          ("dev.csv", "seed12345", "scored on other examples")):
         path = tmp_path / "own" / name
         good = path.read_bytes()

@@ -13,7 +13,7 @@ from bert_tf.data.records.jobs import Runner, Share, run_pieces
 from bert_tf.data.records.notes import TAKEN, Closed, FinishedPieces
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
-from bert_tf.kept import as_json
+from bert_tf.kept import as_json, differences
 
 # Seconds that a share waits for another process that holds the lock. Who holds it is alive, and may
 # read a large text for its checksums, or make all pieces.
@@ -142,7 +142,7 @@ class _Job:
         names = [shard["name"] for shard in earlier["shards"]] if earlier else []
         if earlier and not self.is_same(earlier.get("fingerprint")):
             # Other flags or another text: the old shards must not lie among the new ones.
-            self._discard(names)
+            self._discard(earlier.get("fingerprint"), names)
             files.remove_file(self.path)
             print(f"{self.path} described records of other flags or another text; they are "
                   "replaced.", flush=True)
@@ -150,7 +150,7 @@ class _Job:
 
         def clear(other):
             with contextlib.suppress(KeyError, TypeError):      # it is not a fingerprint
-                self._discard(_planned(other))
+                self._discard(other, _planned(other))
             for path in [] if earlier else self._paths(_planned(self.fingerprint)):
                 if files.is_taken(path):
                     raise InputError(f"{path} exists, but no manifest names it, and it would be "
@@ -213,11 +213,17 @@ class _Job:
         files.remove_leftovers(*self._paths(_planned(self.fingerprint)))
         return record
 
-    def _discard(self, names):
+    def _discard(self, other, names):
         if not self.may_replace:
-            raise InputError(f"{self.path} describes other records, made from another task, text, "
-                             "vocabulary or teacher or with other flags; name another folder, or "
-                             "remove these records and what was trained on them.")
+            others = differences(*(
+                {**each["options"], "text": [each.get("examples"), each.get("input")],
+                 **{name: each.get(name) for name in (
+                     "vocabulary", "task", "teachers", "teacher_vocabularies")}}
+                for each in (self.fingerprint, {"options": {}, **(other or {})})))
+            raise InputError(
+                f"{self.path} describes other records, made from another "
+                f"{', '.join(others).replace('--', '') or 'text'}; name another folder, or remove "
+                "these records and what was trained on them.")
         if self.by_place:
             self.work.check_text()      # before another result is removed for it
         self._remove(names)
