@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -61,35 +62,31 @@ def fingerprint(value: Any) -> int:
     return int(hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8], 16)
 
 
-def compare(own: dict, saved: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
+def compare(own: dict, saved: dict, settings: SharedSettings | None = None,
+            free: Collection[str] = ()) -> tuple[list[str], list[str]]:
     """Returns the differences of two descriptions, first of the network, then of the recipe:
     phrases such as "--learning_rate (0.0001, now 5e-05)".
 
     Args:
         own: description of the run that is to be resumed.
         saved: the description on disk.
+        free: further names that may differ, also of values of a network's configuration.
     """
-    network, recipe = [], []
-    free = {*FREE, *_FOLLOWED}
+    network: list[str] = []
+    recipe: list[str] = []
+    unlike = {*FREE, *_FOLLOWED, *free}
     if not getattr(settings, "early_stopping", 0):
-        free.update(_EVALUATION)
+        unlike.update(_EVALUATION)
     for name in differing(own, saved):
         old, new = saved.get(name), own.get(name)
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
-            for part, more in zip((network, recipe), _compare_networks(name, old, new)):
-                part += more
-        elif name not in free:
+            for inner in differing(new, old):
+                values = old.get(inner), new.get(inner)
+                is_recipe = inner in _RECIPE_OF_CONFIG if name in _CONFIGS else None not in values
+                if inner not in unlike:
+                    (recipe if is_recipe else network).append(phrase(name, *values, f"{inner} "))
+        elif name not in unlike:
             recipe.append(phrase(name, old, new))
-    return network, recipe
-
-
-def _compare_networks(name, old, new, free=()):
-    """The differences of two configurations, or of the weights of two sets of terms."""
-    network, recipe = [], []
-    for inner in (inner for inner in differing(new, old) if inner not in free):
-        values = old.get(inner), new.get(inner)
-        is_recipe = inner in _RECIPE_OF_CONFIG if name in _CONFIGS else None not in values
-        (recipe if is_recipe else network).append(phrase(name, *values, f"{inner} "))
     return network, recipe
 
 
@@ -181,15 +178,6 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     return path
 
 
-def _check_network(path, saved, own, weights_only):
-    free = _OF_LENGTH if weights_only else ()
-    other = [part for name in (*_CONFIGS, _TERMS) if name in saved and name in own
-             for part in _compare_networks(name, saved[name], own[name], free)[0]]
-    if other:
-        raise InputError(f"{path} belongs to another network, with another {', '.join(other)}; "
-                         "train with the same values as before, or name another folder.")
-
-
 def _check_fits(path, tensors, named):
     for name, variable in named.items():
         if name not in tensors:
@@ -219,7 +207,13 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
         InputError: it does not fit the model; names the tensor, or the part that differs.
     """
     tensors, extra = checksummed.read(path)
-    _check_network(path, extra.get("run", {}), trainer.learner.describe(), weights_only)
+    descriptions = trainer.learner.describe(), extra.get("run", {})
+    own, saved = ({name: each[name] for name in (*_CONFIGS, _TERMS)
+                   if all(name in each for each in descriptions)} for each in descriptions)
+    others, _ = compare(own, saved, free=_OF_LENGTH if weights_only else ())
+    if others:
+        raise InputError(f"{path} belongs to another network, with another {', '.join(others)}; "
+                         "train with the same values as before, or name another folder.")
     named = variables(trainer)
     if averaged and int(tensors["trainer/step"]):       # of no step, else
         tensors = {**tensors, **{name: tensors[average] for name, average in
