@@ -119,12 +119,10 @@ class Cells:
 
     def result(self, cell: Cell) -> dict[str, float] | None:
         """The numbers of a finished cell; None if it is not finished."""
-        if cell.folder not in self._results:
-            path = self.path(cell, CELL)
-            if not exists(path):
-                return None
+        path = self.path(cell, CELL)
+        if cell.folder not in self._results and exists(path):
             self._results[cell.folder] = _read_results(path)
-        return self._results[cell.folder]
+        return self._results.get(cell.folder)
 
     def carry_out(self, cells: Iterable[Cell]) -> None:
         """Carries out all cells without results, after the cells whose files they read, and waits
