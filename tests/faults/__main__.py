@@ -14,13 +14,14 @@ command tries only the missing ones. The exit status is 1 if there is a defect.
 import argparse
 import collections
 import contextlib
-import json
+import functools
 import os
 import random
 import shutil
 import sys
 from unittest import mock
 
+from bert_tf.kept import Kept
 from tests.faults.cell import Cell
 from tests.faults.commands import COMMANDS, Material
 from tests.faults.kinds import FAULTS
@@ -83,12 +84,9 @@ def attempt(cell, fault, drawing):
 
 def main(job):
     """Tries the missing cells, prints a line for each trial, and returns the number of defects."""
-    scratch, path = (os.path.join(job.output_dir, name) for name in ("scratch", "results.json"))
+    scratch = os.path.join(job.output_dir, "scratch")
     os.makedirs(scratch, exist_ok=True)
-    results = {}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            results = json.load(file)
+    kept = Kept(os.path.join(job.output_dir, "results.json"), {"seed": job.seed})
     material = Material(os.path.join(job.output_dir, "material"), job.limit)
     for name in job.places:
         with opened(name, job.output_dir) as place:
@@ -98,18 +96,17 @@ def main(job):
                                      if FAULTS[each].applies(cell)
                                      for trial in range(count(job, name, command, each))]:
                     key = f"{name}: {command}: {fault}: {trial}"
-                    if key in results:
+                    if kept.get("trials", key):
                         continue
-                    results[key] = one = attempt(
-                        cell, fault, random.Random(f"{job.seed} {command} {fault} {trial}"))
+                    one = kept.get("trials", key, measure=functools.partial(
+                        attempt, cell, fault,
+                        random.Random(f"{job.seed} {command} {fault} {trial}")))
                     said = "; ".join(": ".join(end)[-200:] for end in one["ends"])
                     print(f"{key}: {one['outcome']} ({said})", flush=True)
                     if one["outcome"] not in GOOD:
                         aside = os.path.join(job.output_dir, "failed", key.replace(": ", "-"))
                         shutil.copytree(scratch, aside.replace(" ", "_"), dirs_exist_ok=True)
-                    with open(f"{path}.tmp", "w", encoding="utf-8") as file:
-                        json.dump(results, file, indent=1)
-                    os.replace(f"{path}.tmp", path)
+    results = kept.get("trials") or {}
     kills = sum(FAULTS[key.split(": ")[2]].is_kill and one["met"] for key, one in results.items())
     outcomes = collections.Counter(one["outcome"] for one in results.values())
     print(f"{len(results)} trials, {kills} of them killed by kill -9 at a random moment: "
