@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import FinishedPieces, check_own
+from bert_tf.data.records.notes import FinishedPieces
 from bert_tf.tokenization.blocks import slices
 from data_prep import sentences
 from data_prep.containers import Piece, checksum, container_of, is_plain, version_of
@@ -18,7 +18,6 @@ from data_prep.containers import Piece, checksum, container_of, is_plain, versio
 _WHITE_SPACE = re.compile(r"\s")
 AUTO = "auto"
 PART = 50          # sentences of each document that a text of one document is cut into
-_FILE = re.compile(r"\d{5,}\.txt(\.tmp-.*)?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,18 +73,12 @@ class Corpus:
     def __init__(self, sources: list[str], output: str, column: str, lines_are_paragraphs: bool,
                  language: str, num_workers: int) -> None:
         self._sources, self._workers = sources, num_workers
-        self._maker = Maker(f"{output}.parts", column, lines_are_paragraphs, language)
+        self._maker = Maker(f"{output}.progress", column, lines_are_paragraphs, language)
         self.is_plain = all(map(is_plain, sources))
         self._results: list[dict[str, Any]] = []
-
-        def begin(earlier):
-            check_own(self._maker.folder, _FILE, "its finished parts")
-            files.remove_folder(self._maker.folder)
-
-        fingerprint = {"column": column, "lines_are_paragraphs": lines_are_paragraphs,
-                       "language": language,
-                       "sources": list(map(version_of, sources))}
-        self._progress = FinishedPieces(f"{output}.progress", fingerprint, begin)
+        self._progress = FinishedPieces(self._maker.folder, {
+            "column": column, "lines_are_paragraphs": lines_are_paragraphs,
+            "language": language, "sources": list(map(version_of, sources))}, None)
 
     def make(self) -> None:
         """Makes the sentences of all pieces that are not made yet; an error before the first piece
@@ -93,7 +86,6 @@ class Corpus:
         pieces = (piece for source in self._sources
                   for piece in container_of(source).pieces(source, self._maker.column))
         try:
-            files.make_folders(self._maker.folder)
             self._results = run_pieces(pieces, None, self._maker, self._progress, self._workers,
                                        self._maker.is_intact)
         except BaseException:
@@ -102,7 +94,6 @@ class Corpus:
             raise
 
     def close(self) -> None:
-        files.remove_folder(self._maker.folder)
         self._progress.close()
 
     def documents(self) -> Iterator[tuple[str, list[str]]]:

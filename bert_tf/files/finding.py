@@ -96,7 +96,7 @@ def _is_of_job(path, output):
     body, ending = (output.removesuffix(".gz"), ".gz") if output.endswith(".gz") else (output, "")
     body, stem, whole, ending = map(re.escape, (
         body, body.removesuffix(".tfrecord"), output, ending))
-    return re.fullmatch(rf"{body}(-\d+-of-\d+)?{ending}(\.tmp-.*)?|{whole}\.parts/.*|"
+    return re.fullmatch(rf"{body}(-\d+-of-\d+)?{ending}(\.tmp-.*)?|"
                         rf"({whole}|{stem})\.progress.*|{stem}\.manifest\.json", path) is not None
 
 

@@ -123,7 +123,7 @@ def test_processes_and_kills_change_nothing(tmp_path, small_pieces, monkeypatch,
         with pytest.raises(KeyboardInterrupt):
             extract(tmp_path / "out", source)
         assert not (tmp_path / "out").exists()
-    (tmp_path / "out.parts" / "00000.txt").write_bytes(b"cut")
+    (tmp_path / "out.progress" / "00000.txt").write_bytes(b"cut")
     assert extract(tmp_path / "out", source) == wanted
     assert done[:6] == [0, 1, 2, 2, 3, 0] and len(done) == len(set(done)) + 3
     assert "2 pieces were finished before" in capsys.readouterr().out
@@ -139,7 +139,7 @@ def test_another_text_begins_afresh(tmp_path, small_pieces, monkeypatch):
     first = extract(tmp_path / "out", source)
     source.write_bytes(json_lines(texts(50)))
     assert extract(tmp_path / "out", source) != first
-    (tmp_path / "out.parts" / "mine").write_text("")
+    (tmp_path / "out.progress" / "mine").write_text("")
     source.write_bytes(json_lines(texts(40)))
     with pytest.raises(InputError, match="mine is in the folder where a job keeps its finished"):
         extract(tmp_path / "out", source)
@@ -223,7 +223,7 @@ def test_what_was_finished_before_an_error_is_kept(tmp_path, small_pieces):
     (tmp_path / "a.jsonl").write_bytes(json_lines(texts(60)) + b"[1]\n")
     with pytest.raises(InputError, match="line 123 is not a JSON object"):
         extract(tmp_path / "out", tmp_path / "a.jsonl")
-    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "out.parts", "out.progress"]
+    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "out.progress"]
 
 
 @pytest.mark.parametrize("name, make", [

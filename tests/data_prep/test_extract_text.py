@@ -174,10 +174,9 @@ def test_a_job_does_not_read_its_own_files(tmp_path):
     folder.mkdir()
     (folder / "book.txt").write_text("\n\n".join(f"Sentence {n} is here.\n" for n in range(40)))
     (folder / "text.txt.more").write_text("One more text.\n")
-    (folder / "text.txt.parts").mkdir()
-    for name in ("text.txt.parts/00000.txt", "text.txt.progress", "text.txt.tmp-bert_tf-1-a"):
+    (folder / "text.txt.progress").mkdir()
+    for name in ("text.txt.progress/00000.txt", "text.txt.tmp-bert_tf-1-a"):
         (folder / name).write_text("Left by a kill.\n")
-    (folder / "text.txt.progress").unlink()
     (folder / "held.txt.progress").write_text("Left by a kill.\n")
     given = {"input_file": [str(folder)], "eval_file": str(folder / "held.txt"), "eval_share": 0.3}
     first = extract(folder / "text.txt", **given)

@@ -15,10 +15,10 @@ from bert_tf.files import write_json
 from bert_tf.kept import as_json
 
 TAKEN = "a job with other flags or another text has taken over this output; name another output."
-# Names in the folder of notes, also of notes that a killed process was writing.
 _JOB = "job.json"
 _PIECE = re.compile(r"piece-(\d+)\.json")
-_NOTE = re.compile(r"(job|piece-\d+)\.json(\.tmp-.*)?")
+# Names in the folder, also of texts that pieces made, and of what a killed process was writing.
+_OWN = re.compile(r"(job\.json|piece-\d+\.json|\d{5,}\.txt)(\.tmp-.*)?")
 
 
 class Closed(InputError):
@@ -26,7 +26,8 @@ class Closed(InputError):
 
 
 class FinishedPieces:
-    """The results of finished pieces, in a folder, so that a killed job resumes where it was.
+    """The results of finished pieces, in a folder, so that a killed job resumes where it was. Texts
+    that pieces make may be there too, named as 00000.txt.
 
     Args:
         folder: created if it does not exist; removed by `close`.
@@ -46,7 +47,11 @@ class FinishedPieces:
         earlier = _read(job)
         self.goes_on = bool(earlier) and (
             is_same(earlier) if is_same else earlier == as_json(fingerprint))
-        check_own(folder, _NOTE, "its notes")
+        for name in sorted(files.list_folder(folder)) if files.is_folder(folder) else (
+                [""] if files.is_taken(folder) else []):
+            if not _OWN.fullmatch(name):
+                raise InputError(f"{os.path.join(folder, name)} is in the folder where a job keeps "
+                                 "its finished pieces; move the file away, or name another output.")
         if not self.goes_on:
             if begin:
                 begin(earlier)
@@ -99,16 +104,6 @@ class FinishedPieces:
 
     def close(self) -> None:
         files.remove_folder(self._folder)
-
-
-def check_own(folder: str, names: re.Pattern[str], what: str) -> None:
-    """Raises InputError if a folder that a job empties exists and holds a file of another name."""
-    if not files.is_taken(folder):
-        return
-    for name in sorted(files.list_folder(folder)) if files.is_folder(folder) else [""]:
-        if not names.fullmatch(name):
-            raise InputError(f"{os.path.join(folder, name)} is in the folder where a job keeps "
-                             f"{what}; move the file away, or name another output.")
 
 
 def _read(path):
