@@ -59,6 +59,13 @@ def differences(own: dict, saved: dict) -> list[str]:
     return [phrase(name, saved.get(name), own.get(name)) for name in differing(own, saved)]
 
 
+def check_same(place: str, others: Collection[str]) -> None:
+    """Raises InputError if what a file or folder holds has other settings."""
+    if others:
+        raise InputError(f"{place} holds a run with another {', '.join(others)}; name another "
+                         f"--output_dir, or remove {place}.")
+
+
 class Kept:
     """A JSON file with the `settings` of a job, JSON values by name that its results depend on, and
     its results. Processes with equal settings may write to one file.
@@ -78,9 +85,8 @@ class Kept:
         self.path, self._content = path, {"settings": as_json(settings)}
         content = read_json(path, {})
         others = compare(self.settings, content.get("settings", {})) if content else []
-        if others and not forgets:
-            raise InputError(f"{place or path} holds a run with another {', '.join(others)}; name "
-                             f"another --output_dir, or remove {place or path}.")
+        if not forgets:
+            check_same(place or path, others)
         if not others:
             self._content = {**content, **self._content}
 

@@ -15,6 +15,7 @@ from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import open_beginning
 from bert_tf.finetuning.run import FineTuneRun, padding_of
 from bert_tf.flags import check, option
+from bert_tf.kept import check_same, differences
 from bert_tf.models.t5.scores import TextPredictions
 from bert_tf.models.t5.task_files import TextFile, TextFlags, check_labels, longest_target
 from bert_tf.options import settle
@@ -164,16 +165,16 @@ class TextTuning:
         if present and present.task.kind is not _KIND:
             raise InputError(f"{folder} holds another model, for {present.task.kind.title}; name "
                              "another --output_dir.")
-        mixtures = [mixture]
-        if mixture.padding != bucketing.MAX_LENGTH:
-            mixtures += [dataclasses.replace(mixture, padding=padding)
-                         for padding in (bucketing.LONGEST, bucketing.BUCKETS)]
         order = training.resume.newest(folder).get("order")
-        for each in mixtures:
-            if not order or training.resume.Place(each, self.settings).is_same(order):
-                return each
-        raise InputError(f"{folder} holds a run with other training files, lengths or "
-                         "--random_seed; name another --output_dir.")
+        if not order:
+            return mixture
+        padding = order["records"].get("padding")
+        if mixture.padding != bucketing.MAX_LENGTH and padding in bucketing.PADDINGS[1:]:
+            mixture = dataclasses.replace(mixture, padding=padding)
+        check_same(folder, differences(
+            {**mixture.identity(), "random_seed": self.settings.random_seed},
+            {**order["records"], "random_seed": order["seed"]}))
+        return mixture
 
     def train(self, mixture: Any) -> bool:
         """Trains and saves the model; returns whether training is over."""
