@@ -161,7 +161,15 @@ class SuiteRun:
         chosen = self.chosen(cell.begins_with)
         if cell.begins_with and not chosen:
             return False
-        model = _begins(cell, chosen, self.family) if chosen else self.model
+        model = self.model
+        if chosen:
+            if not exists(os.path.join(chosen.folder, MODEL_FILE)):
+                raise InputError(
+                    f"{chosen.folder} is now the best run of {chosen.row.task}, but its model was "
+                    "removed when another run was better; remove the folder, and run the same "
+                    "command again to train it.")
+            keeps = {"keep_head": cell.row.keeps_head} if self.family is HEADS else {}
+            model = {"init_checkpoint": chosen.folder, **keeps}
         with turn(cell.folder) as is_free:
             if not is_free:
                 return False
@@ -252,16 +260,6 @@ def _jobs(task, data_dir):
     if not (jobs["do_eval"] or task.model_of):
         task.path(data_dir, labelled[0])
     return jobs
-
-
-def _begins(cell, chosen, family):
-    """The settings that name another task's model to begin with, which must be there."""
-    if not exists(os.path.join(chosen.folder, MODEL_FILE)):
-        raise InputError(f"{chosen.folder} is now the best run of {chosen.row.task}, but its model "
-                         "was removed when another run was better; remove the folder, and run the "
-                         "same command again to train it.")
-    keeps = {"keep_head": cell.row.keeps_head} if family is HEADS else {}
-    return {"init_checkpoint": chosen.folder, **keeps}
 
 
 def find_rows(suite: Suite, tasks: list[str], trained: list[str],

@@ -255,13 +255,9 @@ class Place:
     def restore(self, saved: dict) -> bool:
         """Continues at a checkpoint's place, and returns whether it does; other records, or another
         order, begin at 0."""
-        is_same = self.is_same(saved["order"])
+        is_same = as_json(self._order) == saved["order"]
         if saved["taken"] and not is_same:
             print("the records or their order changed, so reading starts at the first record",
                   flush=True)
         self.taken = saved["taken"] if is_same else 0
         return is_same
-
-    def is_same(self, order: dict) -> bool:
-        """Returns whether the `order` of a checkpoint is this run's."""
-        return as_json(self._order) == order

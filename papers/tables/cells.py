@@ -121,7 +121,13 @@ class Cells:
         """The numbers of a finished cell; None if it is not finished."""
         path = self.path(cell, CELL)
         if cell.folder not in self._results and exists(path):
-            self._results[cell.folder] = _read_results(path)
+            results = None
+            with contextlib.suppress(InputError):
+                results = read_json(path).get("results")
+            if not isinstance(results, dict):
+                raise InputError(f"{path} is damaged; remove it and run the command again, which "
+                                 "then measures the cell again.")
+            self._results[cell.folder] = results
         return self._results.get(cell.folder)
 
     def carry_out(self, cells: Iterable[Cell]) -> None:
@@ -177,14 +183,6 @@ class Cells:
         if not cell.is_kept:
             _clean(folder)
         print(f"{seconds:,.0f} CPU s", flush=True)
-
-
-def _read_results(path):
-    with contextlib.suppress(InputError, KeyError):
-        if isinstance(results := read_json(path)["results"], dict):
-            return results
-    raise InputError(f"{path} is damaged; remove it and run the command again, which then measures "
-                     "the cell again.")
 
 
 def _vocabulary(cell):
