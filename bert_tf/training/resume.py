@@ -179,17 +179,15 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
 
 
 def _check_fits(path, tensors, named):
-    for name, variable in named.items():
-        if name not in tensors:
-            raise InputError(f"{path} has no {name}, so it belongs to another model or optimizer; "
-                             "name another folder.")
-        if tuple(tensors[name].shape) != tuple(variable.shape):
+    for name in dict.fromkeys([*named, *tensors]):
+        if (name in named) != (name in tensors):
+            odd = f"has no {name}" if name in named else (
+                f"holds {name}, which the model does not have")
+            raise InputError(f"{path} {odd}, so it belongs to another model or optimizer; name "
+                             "another folder.")
+        if tuple(tensors[name].shape) != tuple(named[name].shape):
             raise InputError(f"{path}: {name} has shape {tensors[name].shape}, the model's has "
-                             f"{tuple(variable.shape)}: check --bert_config_file.")
-    for name in tensors:
-        if name not in named:
-            raise InputError(f"{path} holds {name}, which the model does not have, so it belongs "
-                             "to another model or optimizer; name another folder.")
+                             f"{tuple(named[name].shape)}: check --bert_config_file.")
 
 
 def restore(path: str, trainer, weights_only: bool = False, averaged: bool = False) -> dict:
