@@ -5,7 +5,7 @@ package: n real tokens of a text, N heads, L layers, H hidden, D width of a head
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "effective_attention": ["effective_attention"],
+    "effective_attention": ["effective_attention", "left_null_space", "numerical_rank"],
     "gradients": ["attention_gradients", "mask_tokens"],
     "identifiability": ["Identification", "compare_maps", "identify", "summarize_attribution",
                         "token_attribution"],
@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "interventions": ["disabled", "looks_at_distances", "sharing", "switch_off"],
     "reading": ["Reading", "read", "read_decoder", "word_attention"],
     "significance": ["p_value"],
-    "statistics": ["Statistics", "cosine", "jensen_shannon", "scale", "token_kinds"],
+    "statistics": ["Statistics", "agreement", "cosine", "distance_of_maximum", "jensen_shannon",
+                   "largest_between", "largest_to", "pairwise_divergence", "scale", "token_kinds"],
     "windows": ["clark_segments", "encode_documents", "pack", "windows"],
 })

@@ -13,6 +13,29 @@ Computed in float64: in float32, rounding would decide about the smallest singul
 import numpy as np
 
 
+def _singular(transformed, sums_to_one, full=False):
+    """Returns the left singular vectors [n, n or fewer] of T [n, D] or of [T, 1], and the rank."""
+    transformed = np.asarray(transformed, np.float64)
+    if sums_to_one:
+        transformed = np.append(transformed, np.ones((len(transformed), 1)), 1)
+    left, sizes, _ = np.linalg.svd(transformed, full_matrices=full)
+    least = sizes[0] * np.finfo(np.float64).eps * max(transformed.shape) if sizes.size else 0.0
+    return left, int((sizes > least).sum())
+
+
+def numerical_rank(transformed: np.ndarray) -> int:
+    """Returns the rank of V or T, [n, D]: the singular values above the largest one times max(n, D)
+    times float64's precision, as in numpy.linalg.matrix_rank."""
+    return _singular(transformed, False)[1]
+
+
+def left_null_space(transformed: np.ndarray, sums_to_one: bool = False) -> np.ndarray:
+    """Returns an orthonormal basis of {x: x T = 0}: float64 [n - rank, n], of V or T [n, D]. With
+    `sums_to_one`, a basis of {x: x [T, 1] = 0}: changes of a row that keep its sum."""
+    left, rank = _singular(transformed, sums_to_one, full=True)
+    return left[:, rank:].T
+
+
 def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_one: bool = False,
                         causal: bool = False) -> tuple[np.ndarray, int | np.ndarray]:
     """Returns A, float64 [..., n, n], maps of one head, without its part in the left null space of
@@ -36,14 +59,8 @@ def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_
 
 
 def _effective(rows, transformed, sums_to_one):
-    """The rows [..., n] of maps without their part in the left null space, and the rank: of the
-    singular values above the largest one times max(n, D) times float64's precision."""
-    transformed = np.asarray(transformed, np.float64)
-    if sums_to_one:
-        transformed = np.append(transformed, np.ones((len(transformed), 1)), 1)
-    left, sizes, _ = np.linalg.svd(transformed, full_matrices=False)
-    least = sizes[0] * np.finfo(np.float64).eps * max(transformed.shape) if sizes.size else 0.0
-    rank = int((sizes > least).sum())
+    """The rows [..., n] of maps without their part in the left null space, and the rank."""
+    left, rank = _singular(transformed, sums_to_one)
     basis = left[:, :rank]
     return rows @ basis @ basis.T, rank
 

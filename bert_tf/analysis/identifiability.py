@@ -104,7 +104,8 @@ def _share(pairs, probe=np.asarray, measure="cosine"):
                            for hidden, inputs in pairs]).mean()
 
 
-def token_attribution(encoder, features: dict[str, np.ndarray], projections: int | None = None,
+def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "jacobian",
+                      by: str = "embeddings", projections: int | None = None,
                       progress: Callable[[], None] = lambda: None) -> np.ndarray:
     """Returns each input token's contribution to each hidden token in every layer (section 5),
     float32 [L, n, n]: the Frobenius norm of the Jacobian of the hidden vector (row) by the first
@@ -112,20 +113,28 @@ def token_attribution(encoder, features: dict[str, np.ndarray], projections: int
 
     `features` are integer [1, n] of one text without padding. `projections` random vectors multiply
     the Jacobian, which estimates its squared norm without bias; None: exact, at the cost of H
-    passes a token. `progress` is called after each hidden token."""
+    passes a token. `progress` is called after each hidden token. The `reading` "sum" is the norm of
+    the gradient of the sum of a hidden vector's elements, which is cheaper, and nearly 0 after a
+    normalisation. The input `by` "words" is the word embeddings."""
     width = encoder.config.hidden_size
     directions = np.eye(width, dtype="float32")
-    if projections:
+    if reading == "sum":
+        directions = np.ones((1, width), "float32")
+    elif projections:
         rng = np.random.default_rng(0)
         directions = rng.standard_normal((projections, width)).astype("float32")
     copies = {name: tf.repeat(tf.constant(values), len(directions), 0)
               for name, values in features.items()}                     # [K, n]
+    # If embeddings do not include positions, they are word embeddings already.
+    noised = by == "words" and getattr(encoder, "takes_noise", False)
 
     @tf.function(autograph=False)
     def squared_norms(position):
         with tf.GradientTape(persistent=True) as tape:
-            outputs = encoder(copies)
-            inputs = first_state(outputs)
+            noise = tf.zeros((*copies["input_ids"].shape, encoder.config.embedding_width))
+            tape.watch(noise)
+            outputs = encoder({**copies, "word_noise": noise} if noised else copies)
+            inputs = noise if noised else first_state(outputs)          # [K, n, E or H]
             sums = [tf.reduce_sum(x[:, position] * directions) for x in outputs["layer_outputs"]]
         return tf.stack([tf.reduce_sum(tf.square(tape.gradient(total, inputs)), [0, 2])
                          for total in sums])                            # [L, n]

@@ -123,3 +123,41 @@ def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     arXiv:1908.08593): [..., n, n] -> [...]."""
     a, b = (np.reshape(maps, (*maps.shape[:-2], -1)).astype(np.float64) for maps in (first, second))
     return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
+
+
+def pairwise_divergence(attention: np.ndarray) -> np.ndarray:
+    """Returns the Kullback-Leibler divergence of head j from head i of a layer, row by row:
+    [L, N, n, n] -> [L, N, N, n] (Michel et al., arXiv:1905.10650, examples/util.py, as the next
+    two). log 0 counts as -40."""
+    attention = np.asarray(attention, np.float64)
+    logs = np.where(attention > 0, np.log(np.where(attention > 0, attention, 1.0)), -40.0)
+    cross = -np.einsum("lirc,ljrc->lijr", attention, logs)
+    own = -np.where(attention > 0, attention * logs, 0.0).sum(-1)
+    return cross - own[:, :, None]
+
+
+def agreement(rows: np.ndarray) -> np.ndarray:
+    """Returns the product of two heads' rows, summed over rows, mean over all pairs of a layer's
+    heads, each with itself too: [L, N, n, ...] -> [L].
+
+    The original calls it disagreement. Give attention maps, or outputs scaled to length 1.
+    """
+    mean = np.asarray(rows, np.float64).mean(1)
+    return (mean ** 2).sum((-1, -2))
+
+
+def distance_of_maximum(attention: np.ndarray) -> np.ndarray:
+    """Returns |row - column of the largest weight|, mean over rows: [..., n, n] -> [...]."""
+    rows = np.arange(attention.shape[-1])
+    return np.abs(attention.argmax(-1) - rows).mean(-1)
+
+
+def largest_to(attention: np.ndarray, columns: list[int]) -> np.ndarray:
+    """Returns Kovaleva's attention to a set of tokens: the weight on each column, mean over rows,
+    and the largest of these means: [..., n, n] -> [...]."""
+    return attention[..., columns].mean(-2).max(-1)
+
+
+def largest_between(attention: np.ndarray, sources: list[int], targets: list[int]) -> np.ndarray:
+    """Returns the largest single weight from a source to its target: [..., n, n] -> [...]."""
+    return attention[..., sources, targets].max(-1)

@@ -113,6 +113,14 @@ def normalised(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [layer / (np.linalg.norm(layer) + 1e-20) for layer in scores]
 
 
+def to_unit_range(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Scales the scores of all layers together to numbers from 0 to 1, as run_bertology.py does
+    after `normalised`; equal scores to 0."""
+    every = np.concatenate(scores)
+    low, high = every.min(), every.max()
+    return [(layer - low) / ((high - low) or 1.0) for layer in scores]
+
+
 def attention_entropy(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]]
                       ) -> list[np.ndarray]:
     """Returns the entropy of each head in nats, a list of L float64 [N]: the mean over real tokens

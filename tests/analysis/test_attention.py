@@ -75,15 +75,27 @@ def test_text_is_readable_where_a_blank_is_a_token(network, test_data):
 
 def test_words_equal_the_originals(maps):
     words = json.loads(str(maps["words/alignment"]))
-    found = analysis.word_attention(maps["doc0/attns"], words)
-    np.testing.assert_allclose(found, maps["words/mean"], rtol=0, atol=1e-6)
+    for reading in ("mean", "first", "max"):
+        found = analysis.word_attention(maps["doc0/attns"], words, reading)
+        np.testing.assert_allclose(found, maps[f"words/{reading}"], rtol=0, atol=1e-6)
 
 
-def test_cosines_equal_the_originals(maps):
-    attention = maps["doc0/attns"]
-    np.testing.assert_allclose(
-        analysis.cosine(attention, np.roll(attention, 1, 1))[:, [1, 2, 0]],
-        maps["kovaleva/cosine_to_next_head"][:, [1, 2, 0]], rtol=0, atol=1e-5)
+def test_comparisons_equal_the_originals(maps):
+    attention, context = maps["doc0/attns"], maps["are16/context"]
+    unit = context / np.linalg.norm(context, axis=-1, keepdims=True)
+    next_heads = analysis.cosine(attention, np.roll(attention, 1, 1))
+    for found, expected in (
+            (analysis.pairwise_divergence(attention), maps["are16/pairwise_kl"]),
+            (analysis.agreement(attention), maps["are16/attention_disagreement"]),
+            (analysis.agreement(unit), maps["are16/output_disagreement"]),
+            (analysis.distance_of_maximum(attention), maps["are16/distance"]),
+            (next_heads[:, [1, 2, 0]], maps["kovaleva/cosine_to_next_head"][:, [1, 2, 0]]),
+            (analysis.largest_to(attention, [7, 13]), maps["kovaleva/to_sep"]),
+            (analysis.largest_to(attention, [0]), maps["kovaleva/to_cls"]),
+            (analysis.largest_to(attention, [2, 5]), maps["kovaleva/to_tokens_2_5"]),
+            (analysis.largest_between(attention, [3, 8], [1, 9]),
+             maps["kovaleva/pairs_3to1_8to9"])):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 def test_segments_equal_the_originals(test_data):

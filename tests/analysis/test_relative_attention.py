@@ -169,5 +169,6 @@ def test_attribution_by_differences(config):
             squares[:, :, token] += (((found[0] - found[1]) / (2 * step)) ** 2).sum(-1)
     table.assign(whole)
     norms = np.sqrt(squares)
-    np.testing.assert_allclose(analysis.token_attribution(network, text),
-                               norms / norms.sum(-1, keepdims=True), atol=2e-3)
+    for by in ("embeddings", "words"):
+        np.testing.assert_allclose(analysis.token_attribution(network, text, by=by),
+                                   norms / norms.sum(-1, keepdims=True), atol=2e-3)

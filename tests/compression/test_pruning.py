@@ -20,6 +20,7 @@ from bert_tf.compression import (
     normalised,
     order_of,
     steps_of,
+    to_unit_range,
 )
 from bert_tf.compression.hessian import LayerHessian
 from bert_tf.compression.pruning import FORMS, mask_gradients
@@ -110,8 +111,10 @@ def test_importance_and_entropy_of_run_bertology(golden, size):
     parts = [{name: values[start:start + size] for name, values in rows.items()}
              for start in range(0, 48, size)]
     found = importance(learner, parts, form="bertology")
-    np.testing.assert_allclose(np.stack(found), golden[f"bertology_importance_batch{size}_raw"],
-                               rtol=1e-4, atol=1e-6)
+    for scores, name in ((found, "_raw"), (to_unit_range(normalised(found)), "")):
+        np.testing.assert_allclose(
+            np.stack(scores), golden[f"bertology_importance_batch{size}{name}"], rtol=1e-4,
+            atol=1e-6)
     np.testing.assert_allclose(np.stack(attention_entropy(learner, parts)),
                                golden["bertology_entropy"], rtol=1e-4)
 
