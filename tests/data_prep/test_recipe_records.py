@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -235,7 +236,10 @@ def test_defaults_of_a_recipe_name_what_the_recipe_has():
 
 
 def test_a_number_of_steps_that_never_ends_is_not_printed(capsys):
-    program._report("a recipe", {"num_warmup_steps": 1 << 30, "learning_rate": 0.5})
+    line = types.SimpleNamespace(
+        source="a recipe", defaults={"num_warmup_steps": 1 << 30, "learning_rate": 0.5}, given=[],
+        classes=[])
+    program._call(lambda: None, (line, []))
     assert capsys.readouterr().out == "defaults from a recipe: --learning_rate=0.5\n"
 
 
