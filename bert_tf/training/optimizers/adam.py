@@ -24,42 +24,47 @@ from bert_tf.training.optimizers.table import NOT_DECAYED, OPTIMIZERS
 tf = lazy_loader.load("tensorflow")
 
 
-def one_pass(update: Callable, arrays: int, scalars: int) -> Callable:
+def one_pass(update: Callable, variables: int, scalars: int) -> Callable:
     """Compiles an elementwise update with XLA into one loop, which reads and writes each number
-    once, with the bits of its operations one by one.
+    once, with the bits of its operations one by one. New values are written over the old ones,
+    unless something still reads these.
 
     Processors multiply and add in one instruction, which rounds once instead of twice. XLA divides
     once by a product instead of twice. So the update must give these to `rounded`: products that it
     adds, and products and quotients that it divides.
 
     Args:
-        update: function (arrays, scalars, rounded) -> list of new arrays. `rounded` returns its
-            float32 array.
-        arrays, scalars: their numbers; arrays are float32 of one shape.
+        update: function (arrays, scalars, rounded) -> new values of the variables. The arrays are
+            the gradient and the values of the variables. `rounded` returns its float32 array.
+        variables, scalars: their numbers; variables are float32 of one shape.
 
     Returns:
-        A function (arrays, scalars, never) -> new arrays, which is called in a graph. `never` is a
-        bool tensor that is False, which the compiler cannot know.
+        A function (gradient, variables, scalars, takes_step, never), which assigns new values to
+        variables of TensorFlow, unless the bool scalar `takes_step` is False. `never` is a bool
+        tensor that is False, which the compiler cannot know.
     """
-    def flat(never, *values):
-        change = tf.cast(never, tf.int32)
+    def assign(never, takes_step, gradient, *others):
+        change, handles = tf.cast(never, tf.int32), others[:variables]
 
         def rounded(product):
             bits = tf.bitwise.bitwise_xor(tf.bitcast(product, tf.int32), change)
             return tf.bitcast(bits, tf.float32)
 
-        return update(values[:arrays], values[arrays:], rounded=rounded)
+        values = [tf.raw_ops.ReadVariableOp(resource=one, dtype=tf.float32) for one in handles]
+        results = update([gradient, *values], others[variables:], rounded=rounded)
+        for handle, old, new in zip(handles, values, results):
+            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.where(takes_step, new, old))
 
     @functools.cache        # made when it is first called: optimizers also run without TensorFlow
     def compiled():
         distribution.silence_compiler()
-        return tf.function(flat, jit_compile=True, autograph=False, input_signature=[
-            tf.TensorSpec([], tf.bool), *[tf.TensorSpec([None], tf.float32)] * arrays,
+        return tf.function(assign, jit_compile=True, autograph=False, input_signature=[
+            *[tf.TensorSpec([], tf.bool)] * 2, tf.TensorSpec(None, tf.float32),
+            *[tf.TensorSpec([], tf.resource)] * variables,
             *[tf.TensorSpec([], tf.float32)] * scalars])
 
-    def call(arrays: list, scalars: list, never: Any) -> list:
-        results = compiled()(never, *(tf.reshape(array, [-1]) for array in arrays), *scalars)
-        return [tf.reshape(new, array.shape) for new, array in zip(results, arrays[1:])]
+    def call(gradient: Any, variables: list, scalars: list, takes_step: Any, never: Any) -> None:
+        compiled()(never, takes_step, gradient, *(one.handle for one in variables), *scalars)
 
     return call
 
@@ -141,7 +146,7 @@ class AdamWeightDecay(ClippingOptimizer):
              for v in variables] for factors in (self.rate_factors, self.gradient_factors))
         # Variables share a function, which XLA compiles for each number of weights.
         self._in_one_pass = {
-            is_decayed: one_pass(functools.partial(self._updated, index), arrays=4, scalars=5)
+            is_decayed: one_pass(functools.partial(self._updated, index), variables=3, scalars=5)
             for index, is_decayed in enumerate(self._is_decayed)}
 
     def _add_state(self, variables):
@@ -174,12 +179,14 @@ class AdamWeightDecay(ClippingOptimizer):
         scalars = [rate, first, second, epsilon]
         if self._is_compiled(variable):
             scale = self._clip_scale if self._is_late[index] else ops.ones(())
-            new = self._in_one_pass[self._is_decayed[index]](
-                [ops.convert_to_tensor(array) for array in arrays], [*scalars, scale],
-                never=self.iterations < 0)
+            self._in_one_pass[self._is_decayed[index]](
+                gradient, arrays[1:], [*scalars, scale], never=self.iterations < 0,
+                takes_step=self._is_finite if self.skip_nonfinite else True)
+            if self.average:
+                self._assign([(variable, ops.convert_to_tensor(variable))])
         else:
             new = self._updated(index, arrays, [*scalars, None])
-        self._assign(list(zip((variable, m, v), new)))
+            self._assign(list(zip((variable, m, v), new)))
 
     def _is_compiled(self, variable):
         """Whether XLA compiles the update of a variable: a large one, if it is elementwise."""
