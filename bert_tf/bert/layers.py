@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf.config import BertConfig, Sizes
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
+from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
 from bert_tf.layers.variants import variant
 
 
@@ -195,8 +195,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, rate:
     scores = ops.cast(ops.matmul(query, key), "float32")                            # [B, N, S, S]
     if bias is not None:
         scores = scores + bias
-    probs, dropped = softmax_and_dropout(scores, rate, dropout_seed, value.dtype)
-    context = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))
+    probs, context = attend_with_dropout(scores, rate, dropout_seed, value)
+    context = ops.transpose(context, (0, 2, 1, 3))
     return context, {"attention_probs": probs, "attention_scores": scores}
 
 

@@ -16,8 +16,8 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
     """Returns the function x * phi(x) (arXiv:1606.08415), from a function that returns 2 phi(x) and
     a function that returns it again with its slope."""
     # The derivative is written out: it is a little faster, and has no sum of three gradients, whose
-    # order TensorFlow may choose. The backward pass computes cheap values again, in another form,
-    # since TensorFlow keeps a value that two equal operations compute.
+    # order TensorFlow may choose. The backward pass keeps x alone, and computes the rest again, in
+    # another form, since TensorFlow keeps a value that two equal operations compute.
     @ops.custom_gradient
     def gelu(x):
         twice_phi, slope_at = twice_phi_and_slope(x)
@@ -35,16 +35,18 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
 
 def _tanh_form(x):
     """google-research/bert's approximation: phi(x) = (1 + tanh(c (x + k x^3))) / 2."""
-    square = ops.square(x)
-    tanh = ops.tanh(x * (_C + (_C * _K) * square))
-    return 1.0 + tanh, lambda: (
-        tanh - -1.0, (1.0 - tanh * tanh) * (_C + (3 * _C * _K) * ops.square(-x)))
+    def again():
+        square = ops.square(-x)
+        tanh = ops.tanh(x * (_C + (_C * _K) * square))
+        return tanh - -1.0, (1.0 - tanh * tanh) * (_C + (3 * _C * _K) * square)
+
+    return 1.0 + ops.tanh(x * (_C + (_C * _K) * ops.square(x))), again
 
 
 def _erf_form(x):
     """The cumulative function of the normal distribution."""
-    erf = ops.erf(x * math.sqrt(0.5))
-    return 1.0 + erf, lambda: (erf - -1.0, ops.exp(-0.5 * x * x) * math.sqrt(2 / math.pi))
+    return 1.0 + ops.erf(x * math.sqrt(0.5)), lambda: (
+        1.0 - ops.erf(x * -math.sqrt(0.5)), ops.exp(-0.5 * x * x) * math.sqrt(2 / math.pi))
 
 
 # By the names of `config.ACTIVATIONS`.

@@ -130,6 +130,34 @@ def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype:
     return probs, lean_softmax_and_dropout(scores, rate, seed, dtype)
 
 
+def attend_with_dropout(scores: Tensor, rate: float, seed: Tensor | None, value: Tensor
+                        ) -> tuple[Tensor, Tensor]:
+    """Returns softmax(scores), [..., I, J] in the type of `value`, and the product of its `dropout`
+    with `value`, [..., J, O]. On TensorFlow the backward pass computes that dropout again."""
+    if keras.config.backend() != "tensorflow" or seed is None or not rate:
+        probs, dropped = softmax_and_dropout(scores, rate, seed, value.dtype)
+        return probs, ops.matmul(dropped, value)
+    probs = ops.cast(ops.softmax(scores), value.dtype)
+    stays = at_least(rate, ops.shape(probs), seed)
+
+    @ops.custom_gradient
+    def function(probs, value):
+        def gradient(upstream):
+            factors = _factors(stays, rate, probs.dtype, again=True)
+            return (tf.matmul(upstream, value, adjoint_b=True) * factors,
+                    tf.matmul(probs * factors, upstream, adjoint_a=True))
+
+        return ops.matmul(probs * _factors(stays, rate, probs.dtype), value), gradient
+
+    return probs, function(probs, value)
+
+
+def _factors(stays, rate, dtype, again=False):
+    """The factors of dropout from `at_least`. The backward pass computes them `again`, from a byte
+    for each, by another operation: TensorFlow keeps what two equal ones compute."""
+    return ops.cast(ops.cast(stays, "uint8") if again else stays, dtype) * (1 / (1 - rate))
+
+
 def lean_softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor, dtype: Any) -> Tensor:
     """dropout(softmax(scores)), with a gradient in less memory: see `softmax_and_dropout`."""
     scale = 1 / (1 - rate)
@@ -166,4 +194,12 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = No
         shape[shared] = 1
     # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
     stays = at_least(rate, shape, seed)
-    return x * (ops.cast(stays, x.dtype) * (1 / (1 - rate)))
+    if keras.config.backend() != "tensorflow":
+        return x * _factors(stays, rate, x.dtype)
+
+    @ops.custom_gradient
+    def function(x):
+        return x * _factors(stays, rate, x.dtype), lambda upstream: (
+            upstream * _factors(stays, rate, x.dtype, again=True))
+
+    return function(x)

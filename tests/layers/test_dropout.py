@@ -11,6 +11,7 @@ from scipy import stats
 from bert_tf.bert.layers import rematerialized
 from bert_tf.layers.seeds import (
     at_least,
+    attend_with_dropout,
     dropout,
     lean_softmax_and_dropout,
     softmax_and_dropout,
@@ -119,6 +120,40 @@ def test_the_lean_gradient_is_the_gradient_of_softmax_and_dropout(dtype, bound):
     expected = gradient(plain, scores)
     assert np.abs(expected).max() > 0.1 and not expected[..., 5:].any()
     np.testing.assert_allclose(gradient(lean, scores), expected, atol=bound, rtol=bound)
+
+
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a form for TensorFlow")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_the_backward_pass_computes_again_has_the_same_bits(dtype):
+    import tensorflow as tf
+    rng = np.random.default_rng(0)
+    scores, weights = (tf.constant(rng.standard_normal((2, 3, 8, 8)), "float32") for _ in range(2))
+    value = tf.cast(rng.standard_normal((2, 3, 8, 4)), dtype)
+    seed = tf.constant([3, 5])
+    stays = at_least(0.3, scores.shape, seed)
+    plain = tf.cast(stays, dtype) * (1 / 0.7)
+
+    @tf.function(autograph=False)
+    def results(look):
+        with tf.GradientTape() as tape:
+            tape.watch([scores, value])
+            probs, context = look()
+            loss = tf.reduce_sum(tf.cast(context, "float32") * weights[..., :4])
+        return [probs, context, *tape.gradient(loss, [scores, value])]
+
+    def by_steps():
+        probs = tf.cast(tf.nn.softmax(scores), dtype)
+        return probs, tf.matmul(probs * plain, value)
+
+    for ours, automatic in zip(results(lambda: attend_with_dropout(scores, 0.3, seed, value)),
+                               results(by_steps), strict=True):
+        assert np.array_equal(tf.cast(ours, "float32"), tf.cast(automatic, "float32"))
+    x = tf.cast(scores, dtype)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        pair = dropout(x, 0.3, seed), x * plain
+    slopes = [tape.gradient(one, x) for one in pair]
+    assert np.array_equal(*(tf.cast(slope, "float32") for slope in slopes))
 
 
 def test_a_layer_that_is_computed_again_draws_the_same_masks():
