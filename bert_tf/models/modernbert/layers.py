@@ -17,7 +17,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_joined_heads
 from bert_tf.layers.quantisation import RoundsTables
-from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
+from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
 from bert_tf.layers.variants import variant
 from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL, ModernBertConfig
 
@@ -145,8 +145,8 @@ def attend_in_blocks(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, wi
     key = ops.transpose(blocks_of(key, width, window), (0, 3, 1, 4, 2))
     value = ops.transpose(blocks_of(value, width, window), (0, 3, 1, 2, 4))
     scores = ops.cast(ops.matmul(query, key), "float32") + bias
-    _, probs = softmax_and_dropout(scores, rate, dropout_seed, value.dtype)
-    context = ops.transpose(ops.matmul(probs, value), (0, 2, 3, 1, 4))          # [B, T, K, N, D]
+    _, context = attend_with_dropout(scores, rate, dropout_seed, value)
+    context = ops.transpose(context, (0, 2, 3, 1, 4))                           # [B, T, K, N, D]
     return ops.reshape(context, (batch, -1, heads, size))[:, :length]
 
 
@@ -185,7 +185,13 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         query, key = rotate(query, scaled), rotate(key, turn)
         rate = config.attention_probs_dropout_prob
         if self.kind == LOCAL and seen.in_blocks:
-            context = attend_in_blocks(query, key, value, bias, config.window, rate, dropout_seed)
+            def attend(query, key, value):
+                return attend_in_blocks(query, key, value, bias, config.window, rate, dropout_seed)
+
+            if dropout_seed is not None and not rate:
+                # Blocks hold each key and value three times: the backward pass makes them again.
+                attend = keras.remat(attend)
+            context = attend(query, key, value)
         else:
             context, maps = _attend(config, query, key, value, bias, rate, dropout_seed,
                                     seen.in_blocks)
