@@ -185,13 +185,13 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         query, key = rotate(query, scaled), rotate(key, turn)
         rate = config.attention_probs_dropout_prob
         if self.kind == LOCAL and seen.in_blocks:
-            def attend(query, key, value):
+            def look(query, key, value):
                 return attend_in_blocks(query, key, value, bias, config.window, rate, dropout_seed)
 
             if dropout_seed is not None and not rate:
                 # Blocks hold each key and value three times: the backward pass makes them again.
-                attend = keras.remat(attend)
-            context = attend(query, key, value)
+                look = keras.remat(look)
+            context = look(query, key, value)
         else:
             context, maps = _attend(config, query, key, value, bias, rate, dropout_seed,
                                     seen.in_blocks)
