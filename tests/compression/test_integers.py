@@ -1,6 +1,7 @@
 """Models written as integers, and the sensitivity of layers (golden/quantisation of
 $BERT_TF_TEST_DATA)."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -238,6 +239,10 @@ def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
     assert first["score"] == pytest.approx(100 * f1_score([0, 1] * 4, labels))
     runtimes.main(task, job)
     assert json.loads((tmp_path / "out/results.json").read_text())["rows"]["tensorflow"] == first
+    runtimes.main(task, dataclasses.replace(
+        job, batch_size=3, output_dir=str(tmp_path / "batches")))
+    batches = json.loads((tmp_path / "batches/results.json").read_text())["rows"]["tensorflow"]
+    assert batches["score"] == first["score"]
     kept = json.loads((tmp_path / "out/results.json").read_text())
     kept["settings"]["weights"] = "of another model"
     (tmp_path / "out/results.json").write_text(json.dumps(kept))
