@@ -12,6 +12,7 @@ from benchmarks.flops import PUBLISHED_FLOPS, FlopsFlags, count, main
 from benchmarks.peers import running
 from benchmarks.runtimes import RuntimesFlags
 from benchmarks.sizes import SizesFlags
+from bert_tf import flags
 from bert_tf.errors import InputError
 from tests.training import tiny
 
@@ -198,4 +199,4 @@ def test_numbers_of_other_benchmarks():
     with pytest.raises(InputError, match="--rounds is 0"):
         tokenization.main(tokenization.TokenizationBenchmarkFlags([], "", rounds=0))
     with pytest.raises(InputError, match="examples is -1"):
-        RuntimesFlags(init_checkpoint="", output_dir="", examples=-1).check()
+        flags.check(RuntimesFlags(init_checkpoint="", output_dir="", examples=-1))

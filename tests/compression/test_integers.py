@@ -278,7 +278,7 @@ def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):
     assert json.loads((tmp_path / "out/results.json").read_text()) == first
     assert len(first["settings"]["weights"]) == 64
     job.examples = 3
-    with pytest.raises(InputError, match="made with other"):
+    with pytest.raises(InputError, match="holds a run with another --examples"):
         measure_sensitivity.main(task, job)
     job.examples = 4
     save(model, None, seed=2)

@@ -11,12 +11,10 @@ import pytest
 
 from bert_tf import files, flags
 from bert_tf.config import EncoderConfig, T5Config
-from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import commands
-from run_scripts.kept_results import KeptResults
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -191,31 +189,3 @@ def test_arguments_go_to_the_program_alone(script, arguments, device, installs, 
     installed = [line for line in noted if " pip install " in f" {line} "]
     assert len(installed) == 1 and installed[0].endswith(f"--editable {installs}")
     assert noted[-1].endswith(runs.format(cwd=tmp_path))
-
-
-# Kept results
-
-def test_two_processes_lose_no_result(tmp_path):
-    path = str(tmp_path / "scores.json")
-    one, other = (KeptResults(path, {"batch_size": 32}) for _ in range(2))
-    for number in range(3):
-        one.get("scores", f"{number}", measure=lambda: {"score": 1.0})
-        other.get("scores", f"{2 - number}", measure=lambda: {"score": 2.0})
-        other.get("heads", "a", f"{number}", measure=lambda: 3.0)
-    one.put("summary", [1])
-    kept, calls = KeptResults(path, {"batch_size": 32}), []
-    for number in range(3):
-        kept.get("scores", f"{number}", measure=lambda: calls.append(0))
-        assert kept.get("heads", "a", f"{number}", measure=lambda: calls.append(0)) == 3.0
-    assert kept.get("summary", measure=lambda: calls.append(0)) == [1]
-    assert not calls
-
-
-def test_results_of_other_settings_are_forgotten(tmp_path):
-    path = str(tmp_path / "scores.json")
-    KeptResults(path, {"batch_size": 32}).get("a", measure=lambda: 1)
-    with pytest.raises(InputError, match="was made with other batch_size; name another"):
-        KeptResults(path, {"batch_size": 16})
-    other = KeptResults(path, {"batch_size": 16}, forgets=True)
-    other.get("b", measure=lambda: 2)
-    assert KeptResults(path, {"batch_size": 16}).get("a", measure=lambda: 3) == 3
