@@ -6,9 +6,8 @@
 Each runtime answers the same examples, one at a time, all padded to one length, with one thread.
 With --batch_size=32 they come in batches of similar length, which are padded for LiteRT alone. The
 table has the bytes of the file, the CPU seconds an example (the least of --repeats), and the score.
-Files and results.json stay in --output_dir: run the same command again to resume. The integers
-come from each runtime's own dynamic quantisation: weights are rounded when the file is written,
-inputs while it runs. A runtime whose package is not installed is left out.
+Files and results.json stay in --output_dir, so the command resumes. In 8 bits, weights are rounded
+when the file is written, and inputs while it runs. A runtime that is not installed is left out.
 """
 
 import contextlib
