@@ -60,7 +60,7 @@ class Changeable:
 
     @property
     def packs(self) -> bool:
-        return not self.config.quantisation
+        return not self.config.is_rounded
 
     def __call__(self, inputs: Any = None, *args: Any, head_mask: Any = None, unit_mask: Any = None,
                  read_at: Sequence[Tensor] | None = None, **kwargs: Any) -> Any:
