@@ -51,3 +51,21 @@ def test_gelu_is_the_tanh_form_and_gelu_erf_the_exact_one(x):
     value = np.array([x], "float32")
     assert np.allclose(ACTIVATIONS["gelu"](value), tanh_form, atol=1e-6)
     assert np.allclose(ACTIVATIONS["gelu_erf"](value), erf_form, atol=1e-6)
+
+
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a form for TensorFlow")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["gelu", "gelu_erf"])
+def test_the_gradient_of_a_wide_layer_has_the_bits_of_narrow_ones(name, dtype):
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = ACTIVATIONS[name](x)
+        return tf.cast(tape.gradient(y, x), "float32")
+
+    x = tf.cast(np.random.default_rng(3).normal(0, 2, (5, 2048)), dtype)
+    narrow = [slope(part) for part in tf.split(x, 2, axis=1)]
+    assert np.array_equal(slope(x), np.concatenate(narrow, 1))
