@@ -196,7 +196,6 @@ class FineTuneRun:
                 member.open_records(self.records_folder(member), self.padding)
 
 
-
 def _answer_together(runs):
     """Scores and predicts with the mean of several models, one after the other."""
     first, answered = runs[0], {}

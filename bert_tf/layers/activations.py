@@ -10,9 +10,9 @@ from typing import Any
 from keras import ops
 
 _C, _K = math.sqrt(2 / math.pi), 0.044715
-# From this width on the backward pass computes tanh and erf again: the wider a layer, the less of
-# its time they take, and the more memory.
-_WIDE = 2048
+# Above this width the backward pass computes tanh and erf again: the wider a layer, the less of its
+# time they take, and the more memory.
+_NARROW = 1024
 
 
 def _gelu(twice_phi_and_slope: Callable) -> Callable:
@@ -61,7 +61,7 @@ def _erf_form(x):
 
 
 def _is_wide(x):
-    return isinstance(x.shape[-1], int) and x.shape[-1] >= _WIDE
+    return isinstance(x.shape[-1], int) and x.shape[-1] > _NARROW
 
 
 # By the names of `config.ACTIVATIONS`.

@@ -246,8 +246,6 @@ class SequenceLstm(Network):
                 "token_counts": ops.convert_to_tensor(self.embeddings.token_counts)}
 
 
-
-
 @register
 class BiLstm(Network):
     """One LSTM in each direction, and a layer with ReLU on both final states. Two texts a and b are
