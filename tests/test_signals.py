@@ -1,6 +1,7 @@
 """Programs end in one line; those who import their packages keep their own handlers."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import threading
 import pytest
 
 from bert_tf import signals
+from bert_tf.files import write_aside
 
 CODE = """
 import signal, sys
@@ -43,6 +45,20 @@ def test_a_second_signal_does_not_disturb_what_a_worker_removes():
     done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True,
                           check=False)
     assert (done.returncode, done.stdout) == (143, "removed\n")
+
+
+def test_a_signal_while_an_unfinished_file_is_removed_leaves_no_part(tmp_path, monkeypatch):
+    remove = shutil.rmtree
+
+    def remove_at_a_signal(folder, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        remove(folder, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_at_a_signal)
+    with pytest.raises(SystemExit), signals.ending(), write_aside(tmp_path / "records") as file:
+        file.write("half")
+        raise OSError
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("number", signals.STATUS)

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 
+from bert_tf import signals
 from bert_tf.errors import InputError
 from bert_tf.files import places
 from bert_tf.files.reading import open_file
@@ -76,6 +77,11 @@ def remove_leftovers(*paths: str) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
+def _remove(folder):
+    with signals.held():        # one that ends the program would leave a part
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def checked(check: Callable[[], None]) -> Iterator[None]:
     """Calls a function before each file that this thread writes in the block gets its final name;
@@ -103,8 +109,8 @@ def replace_aside(path):
     remove_leftovers(place)
     folder = _aside(place)
     aside = os.path.join(folder, os.path.basename(place))
-    os.mkdir(folder)
     try:
+        os.mkdir(folder)
         yield aside
         _check.get()()
         if places.is_remote(path):
@@ -116,7 +122,7 @@ def replace_aside(path):
         os.close(descriptor)
         os.replace(aside, path)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
 
 @contextlib.contextmanager
@@ -188,7 +194,7 @@ def folder_aside(path, marker=""):
                 raise InputError(f"{path} was written by another process meanwhile; name another "
                                  "folder.") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
 
 
 def is_unfinished(path: str | os.PathLike, marker: str) -> bool:
