@@ -168,6 +168,10 @@ def check_original(weights: Weights, kind: str = "bert") -> None:
                          f"format computes {_GELUS[its]}; give --hidden_act={its} to change the "
                          "model to it.")
     check_parts(weights, _MODELS[kind].own)
+    pooler = _MODELS[kind].defaults.get("pooler_type", config.pooler_type)
+    if config.pooler_type != pooler:
+        raise InputError(f"{weights.source}: pooler_type is {config.pooler_type}, but the code of "
+                         f"this format always uses {pooler}; choose another format.")
     if ("num_hidden_groups" in _MODELS[kind].own
             and config.filled().layer_weights != config.layer_weights):
         raise InputError(f"{weights.source}: each of the {config.num_hidden_layers} layers is a "

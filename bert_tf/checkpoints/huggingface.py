@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
-from bert_tf.checkpoints.huggingface_models import DENSE, MODEL_OF, MODELS
+from bert_tf.checkpoints.huggingface_models import DENSE, MODELS, model_in, model_of
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts, only_head
 from bert_tf.config import EncoderConfig
@@ -30,7 +30,8 @@ _WORDS = "embeddings.word_embeddings.weight"
 _OWN_FILES = {module.TYPE: module
               for module in (huggingface_gpt, huggingface_modernbert, huggingface_t5,
                              huggingface_xlnet)}
-_SEQUENCES = "SequenceClassification"
+# How the names of classes of transformers 5 begin whose tokenizers give pairs no segments.
+_WITHOUT_SEGMENTS = ("Albert", "TokenizersBackend", "PreTrainedTokenizer")
 # The classifiers of several tasks in one file.
 _NUMBERED = r"classifier\.\d+\.(weight|bias)"
 # Heads of whole texts where `is_decoder` is true.
@@ -39,26 +40,25 @@ _BLIND = (r"(classifier|cls\.seq_relationship)\.(weight|bias)", "of a classifier
           "bert-finetune")
 
 
-def _two_layers(model, task):
-    """The layers of a head whose first one takes the place of the pooler; () for other heads."""
-    return model.classifier if task and HEADS[task].huggingface == _SEQUENCES else ()
+def _layers(model, task):
+    """The layers of a classifier; of two, the first one takes the place of the pooler."""
+    return model.classifier.get(task and HEADS[task].huggingface, ("classifier",))
 
 
 def _table(model, task, prefix, notes=()):
     """The table of a type of models with the classifier `task`, if any; `prefix`: the encoder's."""
-    layers, classifier = _two_layers(model, task), "classifier"
+    *hidden, classifier = _layers(model, task)
     rows = [(ours, prefix + name, endings) for ours, name, endings in model.encoder
-            if not (layers and ours == "pooler/dense")]
+            if not (hidden and ours == "pooler/dense")]
     ignored = [(r"(\w+\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
                safetensors_files.COPIES,
                (_NUMBERED, "of several tasks' classifiers; keep one task's in the file to use it"),
                (r"identity\..*", "a layer that only copies the embeddings"),
                (r"unused\..*",
                 "a bias that isn't used where the output matrix isn't the embedding table")]
-    if layers:
-        rows.append(("pooler/dense", layers[0], DENSE))
+    if hidden:
+        rows.append(("pooler/dense", hidden[0], DENSE))
         ignored.append((r"(\w+\.)?pooler\.dense\..*", "a pooler that the classifier doesn't use"))
-        classifier = layers[-1]
     if task:
         rows.append((f"{task}/dense", classifier, DENSE))
     return Format((*rows, *model.heads), (*ignored, *model.ignored), notes=notes)
@@ -79,16 +79,15 @@ def _classifier(model, values, tensors, hint):
     """The head that `classifier` is: the one that the model's classes and its problem type name,
     then `hint`, then a regression if there is a single label. None without a classifier, or for one
     that the model's classes build in another way."""
-    bias = next((f"{layer}.bias" for layer in ("classifier", *model.classifier[-1:])
-                 if f"{layer}.bias" in tensors), None)
     classes = values.get("architectures")
     if not isinstance(classes, list):
         classes = []
-    if not bias or any(name.startswith("sequence_summary.") for name in tensors) or any(
+    candidates = [name for name in names.CLASSIFIERS if name not in model.others
+                  and all(f"{layer}.bias" in tensors for layer in _layers(model, name))]
+    if not candidates or any(
             f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others):
         return None
-    candidates = [name for name in names.CLASSIFIERS if name not in model.others
-                  and bool(_two_layers(model, name)) == (bias != "classifier.bias")]
+    candidates.sort(key=lambda name: -len(_layers(model, name)))
     named = [name for end, heads in configs.TASK_CLASSES for name in candidates
              if name in heads and model.classes + end in classes]
     problem = configs.PROBLEMS.get(str(values.get("problem_type")))
@@ -96,7 +95,8 @@ def _classifier(model, values, tensors, hint):
         return problem
     if hint in (named or candidates):
         return hint
-    if tensors[bias].shape == (1,) and "regression" in named:
+    bias = f"{_layers(model, 'regression')[-1]}.bias"
+    if "regression" in named and tensors[bias].shape == (1,):
         return "regression"
     return (*named, *candidates)[0]
 
@@ -147,9 +147,9 @@ def _check_segments(config, vocabulary, path):
     settings = read_json(beside, {})
     inputs = settings.get("model_input_names")
     gives = not isinstance(inputs, list) or "token_type_ids" in inputs
-    # What transformers 5 writes names its backend; there ALBERT's class gives no segments.
+    # What transformers 5 writes names its backend; there these classes give no segments.
     if "model_input_names" not in settings and "backend" in settings and str(
-            settings.get("tokenizer_class")).startswith("Albert"):
+            settings.get("tokenizer_class")).startswith(_WITHOUT_SEGMENTS):
         gives = False
     if config.segment_types < 2 or gives == config.has_segments:
         return
@@ -207,9 +207,9 @@ def read(file: str) -> Source:
     if own := _OWN_FILES.get(str(values.get("model_type"))):
         return own.read(file, values, tensors)
     kind = configs.find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
-    model = MODELS[kind]
+    model = model_in(kind, tensors)
     if path:
-        config = configs.read_config(values, kind, path)
+        config = configs.read_config(values, kind, path, model)
     vocabulary = rules.vocabulary_beside(file)
     if config and vocabulary:
         _check_segments(config, vocabulary, path)
@@ -233,10 +233,10 @@ def read(file: str) -> Source:
 def table_for(weights: Weights) -> Format:
     if weights.config.model_type in _OWN_FILES:
         return _OWN_FILES[weights.config.model_type].table_for(weights)
-    if weights.config.model_type not in MODEL_OF:
+    model = model_of(weights.config)
+    if not model:
         raise InputError(f"{weights.source}: the format huggingface can't hold the model_type "
                          f"{weights.config.model_type} yet; choose another format.")
-    model = MODEL_OF[weights.config.model_type]
     _check_network(weights, model)
     task = only_head(weights, names.CLASSIFIERS,
                      "Hugging Face's checkpoints call each of them classifier")
@@ -301,7 +301,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if weights.config.model_type in _OWN_FILES:
         _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return
-    described, model = configs.describe(weights), MODEL_OF[weights.config.model_type]
+    described, model = configs.describe(weights), model_of(weights.config)
     unused = configs.unused_positions(model, described)
     values = {name: tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read()
               for name, tensor in tensors.items()}

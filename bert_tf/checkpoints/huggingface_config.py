@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bert_tf.checkpoints import names
-from bert_tf.checkpoints.huggingface_models import KEYS, MODEL_OF, MODELS, Model
+from bert_tf.checkpoints.huggingface_models import KEYS, MODELS, Model, model_of
 from bert_tf.checkpoints.huggingface_tokenizer import PADDING
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import CONFIGS, EncoderConfig, Sizes, config_from_dict
@@ -52,10 +52,11 @@ def unused_positions(model: Model, values: dict[str, Any]) -> int:
     return padding + 1
 
 
-def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
+def read_config(values: dict[str, Any], kind: str, path: str, model: Model | None = None
+                ) -> Sizes:
     """The configuration in the `values` of a `config.json`; InputError, which names `path`, if they
-    describe another network than one of ours."""
-    model = MODELS[kind]
+    describe another network than one of ours. `model`: the row of the files, if not the type's."""
+    model = model or MODELS[kind]
     _check_values(values, model, path)
     kin = values.get(_KIN)
     values = {**values, **{ours: values[name] for ours, name in model.names.items()
@@ -150,14 +151,14 @@ def describe(weights: Weights) -> dict[str, Any]:
     heads, config = set(weights.heads), weights.config
     if getattr(weights.tensors.get("next_sentence/dense/bias"), "shape", (2,)) != (2,):
         heads.remove("next_sentence")       # of three classes, which no class has
-    model = MODEL_OF[config.model_type]
+    model = model_of(config)
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
     classes = (*TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
     end = next(end for end, needed in classes if needed <= heads)
     special = {"pad_token_id": padding_id(weights, model)}
     described = {
         "architectures": [model.classes + end],
-        "model_type": next(kind for kind, row in MODELS.items() if row is model),
+        "model_type": next(kind for kind, row in MODELS.items() if row.classes == model.classes),
         **({_KIN: config.model_type} if config.model_type in model.kin else {}),
         **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
         "hidden_act": THEIR_ACTIVATIONS[config.hidden_act],

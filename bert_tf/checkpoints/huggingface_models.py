@@ -2,13 +2,13 @@
 transformers' PyTorch classes."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.rules import SELF, encoder_rows
 from bert_tf.checkpoints.weights import Weights
-from bert_tf.config import ALBERT
+from bert_tf.config import ALBERT, Sizes
 from bert_tf.models.mobilebert import weights as mobilebert
 
 # Endings of rows, of PyTorch's names.
@@ -28,8 +28,9 @@ class Model:
             not classifiers.
         pretraining: (end of a class's name, its heads) of classes without a task; the first whose
             heads are all present is written.
-        classifier: the two layers of its sequence classifier; the first one replaces the pooler.
-            Empty for one layer after the pooler.
+        classifier: by the end of a class's name, the two layers of its classifier; the first one
+            replaces the pooler. Other classes have one layer, after the pooler.
+        with_hidden: the files whose classifiers have a hidden layer, where others have none.
         positions_after_padding: whether the positions up to `pad_token_id` are unused.
         keys: fields of the configuration in files of this type, in addition to `KEYS`.
         projection: the layer after the embeddings, where files hold it even for equal widths.
@@ -53,7 +54,8 @@ class Model:
     encoder: tuple
     heads: tuple
     pretraining: tuple[tuple[str, set[str]], ...] = (("ForMaskedLM", {"masked_lm"}),)
-    classifier: tuple[str, ...] = ()
+    classifier: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    with_hidden: "Model | None" = None
     pad_token_id: int = 0
     positions_after_padding: bool = False
     keys: tuple[str, ...] = ()
@@ -129,6 +131,8 @@ _HEADS = (
 _BERT_CLASSES = (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"}),
                  ("ForNextSentencePrediction", {"next_sentence"}))
 
+_TWO_LAYERS = {"SequenceClassification": ("classifier.dense", "classifier.out_proj")}
+
 # MobileBertConfig of transformers.
 _MOBILEBERT = {
     "embedding_size": 128, "trigram_input": True, "use_bottleneck": True,
@@ -155,7 +159,7 @@ MODELS = {
         "Roberta", "roberta.", _ENCODER,
         (*_masked_lm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder"),
          _ANSWER_SPAN),
-        classifier=("classifier.dense", "classifier.out_proj"), pad_token_id=1,
+        classifier=_TWO_LAYERS, pad_token_id=1,
         positions_after_padding=True, defaults={"type_vocab_size": 2}, exact_gelu=True),
     "albert": Model(
         "Albert", "albert.", (
@@ -189,8 +193,7 @@ MODELS = {
                   "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 3072},
         # Positions are read from the file, whatever made them.
         written={"sinusoidal_pos_embds": False}),
-    # Discriminator and generator are two models. Its sequence classifiers have a hidden layer with
-    # a width and an activation of its own.
+    # Discriminator and generator are two models.
     "electra": Model(
         "Electra", "electra.",
         (*_ENCODER[:-1], ("embeddings_project", "embeddings_project", DENSE)),
@@ -204,9 +207,6 @@ MODELS = {
         defaults={"pooler_type": "first_token", "type_vocab_size": 2, "embedding_size": 128,
                   "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
         others=("classification", "multi_label", "regression", "multiple_choice"),
-        ignored=((r"(classifier|sequence_summary)\..*",
-                  "of ElectraForSequenceClassification or ElectraForMultipleChoice, whose hidden "
-                  "layer the heads here lack; train a head with bert-finetune"),),
         exact_gelu=True),
     "mobilebert": Model(
         "MobileBert", "mobilebert.", mobilebert.encoder_rows(
@@ -226,6 +226,12 @@ MODELS = {
         notes=("transformers gives padding no weight in attention; the original and this library "
                "give it some, so that rows with padding differ.",)),
 }
+# The classifiers of transformers' ELECTRA; the original's have no hidden layer.
+MODELS["electra"] = dataclasses.replace(MODELS["electra"], with_hidden=dataclasses.replace(
+    MODELS["electra"], others=(), classifier={
+        **_TWO_LAYERS, "MultipleChoice": ("sequence_summary.summary", "classifier")},
+    defaults=MODELS["electra"].defaults | {"pooler_type": "first_token_gelu"},
+    fixed=_FIXED | {"summary_type": "first", "summary_activation": "gelu"}))
 # RoBERTa's network and names, in classes of their own.
 MODELS |= {kind: dataclasses.replace(MODELS["roberta"], classes=classes) for kind, classes in (
     ("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))}
@@ -267,5 +273,21 @@ MODELS["deberta-v2"] = Model(
     renamed={"cls.predictions.transform.": f"{_DEBERTA}.", "cls.predictions.": f"{_DEBERTA}."},
     ignored=((r"(\w+\.)?embeddings\.position_embeddings\.weight",
               "a table of positions that the encoder leaves unused"),))
-# The row of each kind of our configurations.
-MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}
+_MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}
+
+
+def model_of(config: Sizes) -> Model | None:
+    """The row of the files that hold a network, or None."""
+    model = _MODEL_OF.get(config.model_type)
+    if model and model.with_hidden and config.has_pooler:
+        return model.with_hidden
+    return model
+
+
+def model_in(kind: str, tensors: Collection[str]) -> Model:
+    """The row of files of the `model_type` `kind` with these tensors."""
+    model = MODELS[kind]
+    hidden = model.with_hidden
+    if hidden and any(f"{layers[0]}.weight" in tensors for layers in hidden.classifier.values()):
+        return hidden
+    return model

@@ -25,8 +25,8 @@ class EncoderConfig(ChangeableConfig):
         shared_parts: part that the layers of a group share: "all", "attention" or "feed_forward"
             (arXiv:1909.11942, table 4).
         pooler_type: "first_token_transform", a dense layer with tanh on the vector of the first
-            token; "first_token_relu", the same with ReLU; "first_token_tanh_relu", with both; or
-            "first_token", that vector itself.
+            token; "first_token_relu" or "first_token_gelu", the same with ReLU or the exact GELU;
+            "first_token_tanh_relu", with tanh and ReLU; or "first_token", that vector itself.
         use_task_id: whether an embedding of the task is added to each token's (arXiv:1907.12412).
         task_type_vocab_size: number of tasks; 3 if None, as in Hugging Face's files.
         directionality: "bidi", or "left_to_right": a token attends to itself and to the tokens on
@@ -49,7 +49,8 @@ class EncoderConfig(ChangeableConfig):
     inner_group_num: int = whole(1, most=64)
     shared_parts: str = one_of("all", ("all", "attention", "feed_forward"))
     pooler_type: str = one_of("first_token_transform", (
-        "first_token_transform", "first_token", "first_token_relu", "first_token_tanh_relu"))
+        "first_token_transform", "first_token", "first_token_relu", "first_token_gelu",
+        "first_token_tanh_relu"))
     use_task_id: bool = switch(False)
     task_type_vocab_size: int | None = whole(None)
     directionality: str = one_of("bidi", DIRECTIONS)

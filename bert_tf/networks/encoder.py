@@ -6,6 +6,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.bert.network import Bert
+from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
@@ -14,6 +15,7 @@ from bert_tf.layers.quantisation import set_weight_bits
 
 # The activations of poolers.
 _POOLERS = {"first_token_transform": "tanh", "first_token_relu": "relu",
+            "first_token_gelu": ACTIVATIONS["gelu_erf"],
             "first_token_tanh_relu": lambda x: ops.relu(ops.tanh(x))}
 
 

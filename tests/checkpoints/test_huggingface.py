@@ -1,6 +1,7 @@
 """Hugging Face's types of models beside BERT, against their own code's files and outputs."""
 
 import json
+import math
 import pathlib
 import shutil
 import warnings
@@ -167,26 +168,42 @@ def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
                 checkpoints.Changes(vocab_file=str(source / "vocab.json")))
 
 
-@pytest.mark.parametrize("end, layers", [
-    ("SequenceClassification", ["classifier.dense", "classifier.out_proj"]),
-    ("MultipleChoice", ["sequence_summary.summary", "classifier"])])
-def test_a_classifier_of_electra_is_left_out(end, layers, tmp_path):
+@pytest.mark.parametrize("end, head, layers", [
+    ("SequenceClassification", "regression", ["classifier.dense", "classifier.out_proj"]),
+    ("MultipleChoice", "multiple_choice", ["sequence_summary.summary", "classifier"])])
+def test_a_classifier_of_electra_with_a_hidden_layer(end, head, layers, tmp_path):
+    """ElectraClassificationHead and SequenceSummary of transformers: an exact GELU on the vector of
+    the first token; tests/checkpoints/test_peers.py compares them with transformers."""
     config = EncoderConfig(9, 4, 1, 1, 4, max_position_embeddings=8, type_vocab_size=1,
-                           model_type="electra")
+                           hidden_act="gelu_erf", model_type="electra")
     bert_tf.Learner(bert_tf.BertEncoder(config), []).save(tmp_path / "model.keras")
     convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
-    tensors = load_file(tmp_path / "hf" / "model.safetensors")
-    more = {f"{layer}.{part}": np.zeros(shape, "f") for layer in layers
-            for part, shape in (("weight", (4, 4)), ("bias", 4))}
+    tensors, random = load_file(tmp_path / "hf" / "model.safetensors"), np.random.default_rng(0)
+    more = {f"{layer}.{part}": random.normal(size=shape).astype("f")
+            for layer, width in zip(layers, (4, 1))
+            for part, shape in (("weight", (width, 4)), ("bias", width))}
     save_file({name if name.startswith("electra.") else f"electra.{name}": value
                for name, value in tensors.items()} | more, tmp_path / "hf" / "model.safetensors")
     path = tmp_path / "hf" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()),
                                 "architectures": [f"ElectraFor{end}"]}))
-    weights = checkpoints.read(tmp_path / "hf")
-    assert set(weights.ignored) == set(more) and not weights.heads
-    with pytest.raises(InputError, match="ElectraForMultipleChoice, whose hidden layer"):
-        bert_tf.Predictor(tmp_path / "hf")
+    model = checkpoints.read(tmp_path / "hf")
+    assert model.config.pooler_type == "first_token_gelu" and not model.ignored
+    learner = (bert_tf.Regression if head == "regression" else bert_tf.MultipleChoice
+               ).from_pretrained(tmp_path / "hf")
+    ids = np.array([[2, 5, 6, 3]])
+    first = np.asarray(learner.encoder({"input_ids": ids})["sequence_output"])[:, 0]
+    weights = [more[f"{layer}.{part}"] for layer in layers for part in ("weight", "bias")]
+    hidden = first @ weights[0].T + weights[1]
+    gelu = hidden * (1 + np.vectorize(math.erf)(hidden / math.sqrt(2))) / 2
+    batch = {"input_ids": ids[:, None] if head == "multiple_choice" else ids}
+    np.testing.assert_allclose(np.asarray(learner(batch)[head]).ravel(),
+                               (gelu @ weights[2].T + weights[3]).ravel(), atol=1e-6)
+    convert(tmp_path / "hf", tmp_path / "again", "huggingface")
+    again = load_file(tmp_path / "again" / "model.safetensors")
+    assert all(np.array_equal(again[name], more[name]) for name in more)
+    with pytest.raises(InputError, match="pooler"):
+        convert(tmp_path / "hf", tmp_path / "no", "google")
 
 
 @pytest.mark.parametrize("names, padding, is_told", [
