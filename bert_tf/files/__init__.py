@@ -4,13 +4,12 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["finding", "hub", "locks", "places", "reading", "staging", "writing"],
+    submodules=["finding", "hub", "places", "reading", "staging", "writing"],
     submod_attrs={
         "finding": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "check_decodable", "check_stores",
                     "find_files", "match_names", "with_whole_names"],
         "hub": ["dataset_commit", "fetched", "in_card", "is_hub_name", "name_of_copies",
                 "snapshot_of"],
-        "locks": ["Held", "locked"],
         "places": ["absolute", "exists", "file_size", "files_under", "identity", "is_file",
                    "is_folder", "is_remote", "is_taken", "join_path", "list_folder", "make_folders",
                    "normal_path", "real_path", "relative", "remove_file", "remove_folder",
@@ -19,7 +18,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                     "is_gzip", "is_packed", "is_pipe", "open_file", "open_unpacked", "parse_json",
                     "read_json", "read_range", "shown_name", "unpacked_name"],
         "staging": ["copy_file", "staged", "tensorflow_name", "unpacked_range", "unpacked_size"],
-        "writing": ["ASIDE", "announce_replacing", "check_file", "checked", "folder_aside",
-                    "is_unfinished", "leftovers", "make_folder", "open_log", "remove_leftovers",
-                    "replace_aside", "send_folder", "write_aside", "write_json"],
+        "writing": ["ASIDE", "Held", "announce_replacing", "check_file", "checked", "folder_aside",
+                    "is_unfinished", "leftovers", "locked", "make_folder", "open_log",
+                    "remove_leftovers", "replace_aside", "send_folder", "write_aside",
+                    "write_json"],
     })
