@@ -48,11 +48,11 @@ def _open_tensorflow(job, model, length):
     import tensorflow as tf
 
     from bert_tf import export
-    from bert_tf.checkpoints import task_heads
+    from bert_tf.checkpoints import names
     from bert_tf.opening import finetuned_file
     module = export.IdsModel(model, length)
     reads = model.encoder.reads
-    path = task_heads.resolve(finetuned_file(job.init_checkpoint)[0])[1]
+    path = names.resolve(finetuned_file(job.init_checkpoint)[0])[1]
     return path, lambda features: {name: value.numpy() for name, value in module.function(
         *(tf.constant(features[name], tf.int32) for name in reads)).items()}
 

@@ -8,8 +8,7 @@ import textwrap
 from typing import Any
 
 from bert_tf import files
-from bert_tf.checkpoints.names import MODEL_FILE
-from bert_tf.checkpoints.task_heads import resolve, task_folder, tasks_beside
+from bert_tf.checkpoints.names import MODEL_FILE, resolve, task_folder, tasks_beside
 from bert_tf.files import FLAGFILE, is_file, open_file, read_json
 from bert_tf.heads import HEADS
 from bert_tf.tasks.saved_task import SavedTask

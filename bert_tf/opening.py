@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import checkpoints, networks, objectives, recipes, training
-from bert_tf.checkpoints import huggingface, keras_file, names, quantised, task_heads
+from bert_tf.checkpoints import huggingface, keras_file, names, quantised
 from bert_tf.errors import InputError, warn
 from bert_tf.files import fetched, is_folder
 from bert_tf.heads import HEADS
@@ -234,9 +234,9 @@ def finetuned_file(path: str) -> tuple[str, SavedTask]:
         raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
                          "fine-tuning run, or a folder of Hugging Face with the head of a task.")
     saved = SavedTask.read(path)
-    if not saved and task_heads.tasks_beside(path):
+    if not saved and names.tasks_beside(path):
         raise InputError(f"{path} holds a model of several tasks; name one of them with task=: "
-                         f"{', '.join(task_heads.tasks_beside(path))}.")
+                         f"{', '.join(names.tasks_beside(path))}.")
     if not saved:
         raise InputError(f"there is no {TASK_FILE} in {path}, so the task of the model is not "
                          f"known; fine-tune it with bert-finetune --init_checkpoint={path}, or use "

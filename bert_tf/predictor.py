@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import huggingface, task_heads
+from bert_tf.checkpoints import huggingface, names
 from bert_tf.errors import InputError, check_least, counted
 from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
@@ -80,11 +80,11 @@ class Predictor:
         folder = fetched(path)
         self._opened = (absolute(folder), batch_size, dtype, task)
         if task is not None:
-            known = task_heads.tasks_beside(folder)
+            known = names.tasks_beside(folder)
             if task not in known:
                 raise InputError(f"{folder} has no task {task!r}; it has "
                                  f"{', '.join(known) or 'one task alone: leave it out'}.")
-            folder = task_heads.task_folder(folder, task)
+            folder = names.task_folder(folder, task)
         if task is None and _is_pretrained(folder):
             self._fill = FillMask(folder, batch_size, dtype)
             return
@@ -226,7 +226,7 @@ class Predictor:
 
 def _is_pretrained(folder):
     """Returns whether a folder holds a model with a masked LM that no task was trained with."""
-    if SavedTask.read(folder) or task_heads.tasks_beside(folder) or not is_folder(folder):
+    if SavedTask.read(folder) or names.tasks_beside(folder) or not is_folder(folder):
         return False
     try:
         heads = open_masked_lm(folder).weights.heads

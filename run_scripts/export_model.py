@@ -25,7 +25,7 @@ import bert_tf
 from bert_tf import checkpoints, export, flags, model_card, training
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.conversion import write_around
-from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
+from bert_tf.checkpoints.names import task_folder, tasks_beside
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError, counted

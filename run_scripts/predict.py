@@ -18,7 +18,7 @@ import os
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.checkpoints import task_heads
+from bert_tf.checkpoints import names
 from bert_tf.errors import InputError, counted
 from bert_tf.files import STANDARD, fetched, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
@@ -112,7 +112,7 @@ def main(job: PredictFlags) -> None:
     example_files.check_files(job.input_file, job.output_file)
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
-        folder = task_heads.task_folder(folder, job.task)
+        folder = names.task_folder(folder, job.task)
     elif not checkpoints.weights_at(folder):        # said before TensorFlow is loaded
         raise InputError(f"--init_checkpoint: there is no model in {folder}; name the --output_dir "
                          "of a fine-tuning run, or a folder of Hugging Face with the head of a "

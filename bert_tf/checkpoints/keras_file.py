@@ -6,7 +6,7 @@ import os
 import re
 import zipfile
 
-from bert_tf.checkpoints import google, hdf5, names, rules, task_heads, training_checkpoint
+from bert_tf.checkpoints import google, hdf5, names, rules, training_checkpoint
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
@@ -25,12 +25,12 @@ _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*",
 def find(path: str) -> str | None:
     """The `.keras` file at `path`, the file or a folder, or None. In the folder of a training run
     the checkpoints count, which are never older, unless the run stops early. In the folder of a
-    task (task_heads.py) there need not be such a file."""
+    task (names.py) there need not be such a file."""
     if is_folder(path):
         if training_checkpoint.find(path):
             return None
         path = os.path.join(path, NAME)
-    if path.endswith(".keras") and is_file(task_heads.resolve(path)[1]):
+    if path.endswith(".keras") and is_file(names.resolve(path)[1]):
         return path
     return None
 
@@ -38,7 +38,7 @@ def find(path: str) -> str | None:
 def _members(file):
     """The contents by name; InputError for anything but Keras's three files, uncompressed."""
     try:
-        with zipfile.ZipFile(staged(task_heads.resolve(file)[1])) as archive:
+        with zipfile.ZipFile(staged(names.resolve(file)[1])) as archive:
             infos = archive.infolist()
             if {info.filename for info in infos} != _MEMBERS or len(infos) != len(_MEMBERS):
                 raise InputError(f"{file} must hold {', '.join(sorted(_MEMBERS))} and nothing else "
@@ -123,9 +123,9 @@ def read(file: str) -> Source:
     told = _told_names(description["config"].get("weights"), objectives or (), heads, source)
     tensors = {told.get(path, f"/{path}"): tensor
              for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
-    own = task_heads.resolve(file)[0]
+    own = names.resolve(file)[0]
     if own is not None:
-        tensors, rows = task_heads.only(own, tensors, rows, objectives or (), file)
+        tensors, rows = names.of_task(own, tensors, rows, objectives or (), file)
     table = Format(None, _IGNORED, {name: head.name for name, head in rows.items()
                                     if name not in HEADS})
     return Source(file, config, tensors, table, rules.vocabulary_beside(file),

@@ -1,4 +1,5 @@
-"""Names and shapes of a network's weights; the tables of all formats refer to these names.
+"""Names and shapes of a network's weights, to which the tables of all formats refer, and names of
+the files of a model.
 
 A name is a variable's path relative to the network, as in Google's files. The names of a head's
 weights begin with the head's name. "{i}" is the number of a layer; layers that share weights have
@@ -18,11 +19,14 @@ K layers of a weighted sum, R places in a span, W width of the embedding of a pl
 Recurrent networks use these letters for other sizes.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from bert_tf import heads
 from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.files import absolute, exists, is_file, is_folder, list_folder
 
 # The file with the model that a training run writes into its folder.
 MODEL_FILE = "model.keras"
@@ -53,6 +57,9 @@ NETWORK = ("embeddings", "embeddings_project", "encoder", "decoder", "logits")
 HEADS = ("pooler", *heads.HEADS)
 # The heads that share one name in Google's and Hugging Face's files.
 CLASSIFIERS = tuple(head.name for head in heads.HEADS.values() if head.is_classifier)
+# A model of several tasks: next to its `model.keras`, a folder `tasks` has a folder for each task,
+# with `task.json` and the vocabulary. As the path of a checkpoint, it is the model with this head.
+TASKS = "tasks"
 
 
 def _heads(named):
@@ -126,3 +133,53 @@ def averages(names: Iterable[str]) -> dict[str, str]:
     averaged = {name: f"{name.removeprefix('learner/').replace('/', '_')}_average"
                 for name in names if name.startswith("learner/")}
     return {name: slots[average] for name, average in averaged.items() if average in slots}
+
+
+def task_folder(folder: str, task: str) -> str:
+    return os.path.join(folder, TASKS, task)
+
+
+def tasks_beside(folder: str) -> list[str]:
+    """Returns the tasks of the model in `folder`; [] for a model of one task."""
+    path = os.path.join(folder, TASKS)
+    return sorted(list_folder(path)) if is_folder(path) else []
+
+
+def with_head_of(path: str, task: str) -> str:
+    """Returns a model's path (or ""), for a model of several tasks with the head of `task`."""
+    known = path and tasks_beside(path)
+    if not known:
+        return path
+    if task not in known:
+        raise InputError(f"{path} has no head for the task {task}; it has heads for "
+                         f"{', '.join(known)}: name the folder of one task, such as "
+                         f"{task_folder(path, known[0])}.")
+    return task_folder(path, task)
+
+
+def resolve(file: str) -> tuple[str | None, str]:
+    """(task, path of the weights). A real file has no task and holds its own weights."""
+    folder = os.path.dirname(absolute(file))
+    tasks, task = os.path.split(folder)
+    shared = os.path.join(os.path.dirname(tasks), MODEL_FILE)
+    if os.path.basename(tasks) == TASKS and not exists(file) and is_file(shared):
+        return task, shared
+    return None, file
+
+
+def of_task(task: str, tensors: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:
+    """A file's tensors and heads without the heads of other tasks; the task's head has the name of
+    its row. `rows` are {head's name: `heads.Head`} in the order of the `objectives`."""
+    names = [options.get("name") for _, options in objectives]
+    if task not in names:
+        raise InputError(f"{resolve(file)[1]} has no head for the task {task}; it has heads for "
+                         f"{', '.join(map(str, names))}.")
+    head = list(rows)[names.index(task)]
+    selected = {}
+    for name, tensor in tensors.items():
+        first, _, rest = name.partition("/")
+        if first == head:
+            selected[f"{rows[head].name}/{rest}"] = tensor
+        elif first not in rows:
+            selected[name] = tensor
+    return selected, {rows[head].name: rows[head]}

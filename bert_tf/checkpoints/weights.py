@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 import ml_dtypes  # noqa: F401 NumPy knows the name bfloat16 from then on
 import numpy as np
 
-from bert_tf.checkpoints import names, rules, task_heads
+from bert_tf.checkpoints import names, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
 from bert_tf.config.sizes import letters
@@ -185,7 +185,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
     tensor is unknown or doesn't fit, or one that is needed is missing."""
     rules = source.table.rules(config)
     by_name, labels = {rule.theirs: rule for rule in rules}, {}
-    file = task_heads.resolve(source.file)[1]
+    file = names.resolve(source.file)[1]
     tensors, ignored = {}, {}
     # A dense layer on top of an LSTM has the LSTM's width.
     on_lstms = {names.head(rule.ours) for name, rule in by_name.items()

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import task_heads
+from bert_tf.checkpoints import names
 from bert_tf.compression.augmentation import MarkingTokenizer
 from bert_tf.compression.student import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
 from bert_tf.config import Sizes
@@ -55,7 +55,7 @@ class Teacher:
 
     def digest(self) -> str:
         """The digest of the files that its answers depend on."""
-        return digest(task_heads.resolve(self._file)[1], os.path.join(self.folder, TASK_FILE))
+        return digest(names.resolve(self._file)[1], os.path.join(self.folder, TASK_FILE))
 
     @property
     def head(self) -> str:

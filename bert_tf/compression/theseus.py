@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from bert_tf import checkpoints, files, networks
-from bert_tf.checkpoints import keras_file, task_heads
+from bert_tf.checkpoints import keras_file, names
 from bert_tf.compression.pruning import cut
 from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
@@ -156,7 +156,7 @@ def open_successor(path: str, layers: int, folder: str) -> str:
     """Returns the folder of a successor's initial model, and writes the model if it is absent or
     incomplete: the lowest `layers` of the fine-tuned model in `path`, its embeddings, pooler and
     head. InputError if the model is absent or can't be divided so, or the folder holds others."""
-    weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
+    weights = names.resolve(os.path.join(path, keras_file.NAME))[1]
     made_of = Kept(os.path.join(folder, _MADE_OF), {
         "predecessor": files.digest(weights), "successor_layers": layers}, os.path.dirname(folder))
     if exists(made_of.path):        # written last

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import compression, objectives, training
-from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
+from bert_tf.checkpoints.names import task_folder, tasks_beside
 from bert_tf.errors import InputError, naming
 from bert_tf.files import copy_file, exists, make_folder, read_json, write_aside, write_json
 from bert_tf.finetuning.member import Member

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any
 
-from bert_tf.checkpoints.task_heads import tasks_beside, with_head_of
+from bert_tf.checkpoints.names import tasks_beside, with_head_of
 from bert_tf.errors import InputError
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import ModelFlags, check_task, masked_heads, open_encoder

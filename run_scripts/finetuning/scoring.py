@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bert_tf import analysis, data, files, training
-from bert_tf.checkpoints import task_heads
-from bert_tf.checkpoints.names import MODEL_FILE
+from bert_tf.checkpoints.names import MODEL_FILE, resolve
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, file_size, is_folder, list_folder
 from bert_tf.finetuning.model import ModelFlags
@@ -200,7 +199,7 @@ def contents_of(model_dir: str, split: ScoredSplit | TextSplit, flag: str = "mod
 def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     """The files of weights of a model's folder; of a task of a model of several, the model's.
     Raises InputError if there are none; it names `flag`."""
-    task, shared = task_heads.resolve(os.path.join(folder, MODEL_FILE))
+    task, shared = resolve(os.path.join(folder, MODEL_FILE))
     if task:
         return [shared]
     names = list_folder(folder) if is_folder(folder) else []

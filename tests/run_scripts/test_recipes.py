@@ -631,5 +631,4 @@ finally:
     assert "bert_tf.training.train" in loaded and (tmp_path / "out" / "model.keras").exists()
     formats = {name for name in loaded if name.startswith("bert_tf.checkpoints.")}
     assert formats <= {f"bert_tf.checkpoints.{name}" for name in (
-        "checksummed", "config_file", "names", "rules", "safetensors_files", "task_heads",
-        "weights")}
+        "checksummed", "config_file", "names", "rules", "safetensors_files", "weights")}

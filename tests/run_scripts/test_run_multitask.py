@@ -14,7 +14,7 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.checkpoints.task_heads import with_head_of
+from bert_tf.checkpoints.names import with_head_of
 from bert_tf.errors import InputError
 from bert_tf.finetuning import mixture
 from bert_tf.finetuning.member import Member
