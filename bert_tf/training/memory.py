@@ -22,21 +22,21 @@ class CarriedState:
 
     Args:
         shapes: shapes of one row, by name.
-        rows: R; not needed where nothing is carried.
+        rows: R.
     """
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], rows: int | None,
                  strategy: tf.distribute.Strategy) -> None:
-        self._strategy, self._rows = strategy, rows or 0
         replicas = strategy.num_replicas_in_sync
-        if shapes and (not rows or rows % replicas):
+        if not rows or rows % replicas:
             raise InputError(f"the network carries {', '.join(shapes)} from step to step, so the "
                              f"batch size must be a multiple of the {replicas} devices; it is "
                              f"{rows}.")
-        self._shapes = {name: (self._rows, *shape) for name, shape in shapes.items()}
+        self._strategy = strategy
+        self._shapes = {name: (rows, *shape) for name, shape in shapes.items()}
         with strategy.scope():
             self._variables = {name: tf.Variable(
-                tf.zeros([self._rows // replicas, *shape]), trainable=False, name=name,
+                tf.zeros([rows // replicas, *shape]), trainable=False, name=name,
                 synchronization=tf.VariableSynchronization.ON_READ,
                 aggregation=tf.VariableAggregation.NONE) for name, shape in shapes.items()}
 
@@ -69,7 +69,7 @@ class CarriedState:
         """Takes over the result of `tensors`, on any number of replicas; begins at zero where
         batches had another number of rows."""
         if self._shapes != {name: value.shape for name, value in tensors.items()}:
-            print(f"batches have another number of rows, so {', '.join(self._shapes or tensors)} "
+            print(f"batches have another number of rows, so {', '.join(self._shapes)} "
                   "starts at zero", flush=True)
             tensors = self._zeros()
         resolver = self._strategy.cluster_resolver

@@ -224,7 +224,7 @@ def restore(path: str, trainer, weights_only: bool = False, averaged: bool = Fal
     _check_fits(path, tensors, named)
     for name, variable in named.items():
         variable.assign(tensors[name])
-    if not weights_only:
+    if trainer.state and not weights_only:
         trainer.state.assign(carried)
     trainer.scaling.reset_if_changed()
     return extra

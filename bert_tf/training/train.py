@@ -198,7 +198,7 @@ class Run:
         self._records = _divide(self._records, self._settings, saved["order"]["shares"])
         self._place.divide(getattr(self._records, "shares", 1))
         self.is_in_order = self._place.restore(saved)
-        if not self.is_in_order:
+        if self._trainer.state and not self.is_in_order:
             self._trainer.state.reset()
         _, recipe = resume.compare(self._description, saved["run"], self._settings)
         if recipe:
@@ -212,7 +212,8 @@ class Run:
 
     def _save(self, writing):
         writing.wait()          # before the copy: there is one at a time
-        state = resume.copy_state(self._trainer, self._trainer.state.tensors())
+        carried = self._trainer.state
+        state = resume.copy_state(self._trainer, carried.tensors() if carried else None)
         if count_workers(self._trainer.strategy) > 1:
             resume.check_finite(state)      # the chief would raise alone
         if self._chief:

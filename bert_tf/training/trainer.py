@@ -109,7 +109,8 @@ class _Replica:
             counts = dict.fromkeys(names, 1.0)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         parts = self.accumulation
-        batch = self.carry(batch, self._state.read())
+        if self._state:
+            batch = self.carry(batch, self._state.read())
         pieces = zip(*(tf.split(value, parts) for value in tf.nest.flatten(batch)))
         sums = grads = None
         states = []
@@ -121,8 +122,9 @@ class _Replica:
             states.append(state)
             sums = measures if sums is None else sums + measures
             grads = gradient if grads is None else [a + b for a, b in zip(grads, gradient)]
-        self._state.write({name: tf.concat([state[name] for state in states], 0)
-                           for name in self._learner.carries})
+        if self._state:
+            self._state.write({name: tf.concat([state[name] for state in states], 0)
+                               for name in self._learner.carries})
         if self.uses_loss_scale:
             grads = [g / loss_scale for g in grads]
         if self._optimizer.per_prediction:
@@ -214,7 +216,9 @@ class Trainer:
             jit_compile = False
         else:
             distribution.silence_compiler()
-        self.state = memory.CarriedState(learner.carries, batch_size, strategy)
+        self.state = None
+        if learner.carries:
+            self.state = memory.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state, way)
         self.replica.share_ranges(strategy.num_replicas_in_sync)
@@ -310,7 +314,7 @@ class Trainer:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`,
         the "name/perplexity" of each language model that has predicted a token, and the results of
         the objectives' `summarize`."""
-        total, state = None, None
+        total, state = None, None if self.state else {}
         with self.averaged():
             for batch in batches:
                 if state is None:

@@ -62,7 +62,7 @@ def test_devices_and_parts_carry_the_same_rows(eagerly, records, mirrored):
     assert tiny.largest_difference(tiny.weights(one), tiny.weights(two)) < 1e-6
     with_none = make_trainer(objective=MaskedLM)
     train(with_none, records, 3)
-    assert with_none.state.tensors() == {}
+    assert with_none.state is None
     assert tiny.largest_difference(tiny.weights(one), tiny.weights(with_none)) > 1e-4
 
 
