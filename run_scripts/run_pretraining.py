@@ -20,8 +20,8 @@ from bert_tf import checkpoints, data, flags, recipes, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
+from bert_tf.training.growth import StackSettings
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.stages import StackSettings
 from run_scripts.pretraining.flags import (
     PretrainingFlags,
     recipe_defaults,
@@ -107,7 +107,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
     records = schedule(job, settings, stack, records)
     records = beside_teacher(job, recipe, config, own, records)
     terms = choose_terms(recipe, job.terms, records, config)
-    stages = [training.stages.Stage(config, settings)]
+    stages = [training.growth.Stage(config, settings)]
     if job.do_train and stack.stack_layers:
         learner = recipes.load(recipe.learner)
         stages = training.growth.plan(settings, stack, config,
@@ -125,7 +125,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
     begin = functools.partial(_keep, job, settings, tokenizer, stages[-1].config, records)
     with training.sole_writer(settings.output_dir, strategy):
         trainer = None
-        for stage in stages[training.stages.newest(stages):]:
+        for stage in stages[training.resume.newest_stage(stages):]:
             if not stage.is_reached:
                 print(f"--stop_at_step={settings.stop_at_step} is before {stage.name}", flush=True)
                 break

@@ -80,7 +80,7 @@ RELATIVES = {
 # Dataclasses of flags, and the runs that they make.
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/models/electra/settings.py",
             "bert_tf/models/mobilebert/settings.py", "bert_tf/models/distilbert/settings.py",
-            "bert_tf/training/learners/teacher_settings.py", "bert_tf/training/stages.py",
+            "bert_tf/training/learners/teacher_settings.py", "bert_tf/training/growth.py",
             "bert_tf/tasks/task_flags.py", "bert_tf/models/t5/task_files.py",
             "bert_tf/finetuning/model.py", "bert_tf/finetuning/mixture.py",
             "bert_tf/models/t5/finetuning.py",

@@ -4,13 +4,14 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["adversarial", "distribution", "growth", "resume", "stages", "transfer", "trials"],
+    submodules=["adversarial", "distribution", "growth", "resume", "transfer", "trials"],
     submod_attrs={
         "batches": ["Feed", "predict", "put"],
         "distribution": [
             "counted_heads", "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
             "needs_static_shapes", "open_strategy"],
         "finetuning": ["FineTuning"],
+        "growth": ["StackSettings"],
         "learners": ["Distiller", "DualTraining", "GatedLearner", "Learner", "teacher_config"],
         "optimizers": ["OPTIMIZERS", "AdamWeightDecay", "LayerwiseAdaptiveMoments",
                        "WarmupLinearDecay", "make_optimizer"],
@@ -19,7 +20,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                      "TrainSettings"],
         "learners.teacher_settings": ["DistillerSettings", "DualTrainingSettings",
                                       "ProjectionSettings", "TeacherSettings"],
-        "stages": ["StackSettings"],
         "train": ["BestWeights", "Run", "make_evaluation", "named_errors", "save_model",
                   "sole_writer", "wait_for_workers"],
         "trainer": ["Trainer", "compiles_each_shape", "make_trainer"],

@@ -1,5 +1,7 @@
 """Progressive stacking: a shallow network is trained, then a deeper one that is made of its layers
 (Gong et al., ICML 2019; gonglinyuan/StackingBERT, double.py, quadruple.py, identity.py).
+A stage is a run of its own, with its steps and its optimizer's counted from 0. The last stage is in
+the output folder, the others are in folders below it and stay there.
 """
 
 import collections
@@ -13,14 +15,65 @@ import numpy as np
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError, counted
+from bert_tf.flags import check, only, option
 from bert_tf.training import resume
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.stages import FOLDER, StackSettings, Stage
 
 # A variable of a layer; optimizers name theirs after a variable's path, with other separators.
 _OF_LAYER = re.compile(r"(.*encoder[/_]layer_)(\d+)([/_].*)")
 # A layer adds zero to its input where these weights are zero.
 _ADDED = "/output/dense/"
+NEW_LAYERS = ("copied", "identity", "random")
+_of_stages = only("stack_layers")
+
+
+@dataclasses.dataclass(frozen=True)
+class StackSettings:
+    """Training in stages: a shallow network is trained first, then a deeper one made of it."""
+
+    stack_layers: list[str] = option(
+        [], "Number of layers in each stage, such as 3,6,12. Each number must be a multiple of the "
+        "number before it, and the last must equal the configuration's. Default: all layers from "
+        "the start.", items=int, least=1, rare=True)
+    stack_steps: list[str] = _of_stages(
+        [], "Steps of each stage but the last. The last stage ends when all stages together have "
+        "--num_train_steps.", items=int, least=1)
+    stack_learning_rates: list[str] = _of_stages(
+        [], "Learning rate at the start of each stage, after its warm-up, and at the end of the "
+        "last stage. In each stage the rate goes from its own value to the next. Default: "
+        "--learning_rate for all stages, --end_learning_rate at the end.", items=float, least=0,
+        below=float("inf"))
+    stack_warmup_steps: list[str] = _of_stages(
+        [], "Warm-up steps of each stage. Default: --num_warmup_steps in each.", items=int, least=0)
+    stack_new_layers: str = _of_stages(
+        "copied", "Initial weights of the layers that are added above the L trained ones. copied: "
+        "layer i has the weights of layer i mod L. identity: weights with which the new layers "
+        "change nothing at first. random: the usual random weights.", choices=NEW_LAYERS)
+    stack_optimizer: str = _of_stages(
+        "reset", "State of the optimizer in a new stage. reset: its moments begin at 0. copied: "
+        "they are copied with the layers. Its step count begins at 0 in both cases.",
+        choices=("reset", "copied"))
+
+    __post_init__ = check
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One stage.
+
+    Attributes:
+        config: configuration of its network.
+        settings: its `output_dir` is the stage's folder.
+        name: a line for reports; empty where there is one stage.
+        below: folder of the stage whose layers it begins with, or None.
+        is_reached: whether this invocation takes any of its steps.
+    """
+
+    config: Sizes
+    settings: TrainSettings
+    name: str = ""
+    below: str | None = None
+    is_reached: bool = True
 
 
 def _numbers(stacking, name, kind, count):
@@ -51,7 +104,7 @@ def plan(settings: TrainSettings, stacking: StackSettings, config: Sizes,
         if number == count - 1:
             folder = settings.output_dir
         else:
-            folder = os.path.join(settings.output_dir, FOLDER.format(number + 1, depth))
+            folder = os.path.join(settings.output_dir, resume.STAGE.format(number + 1, depth))
         stages.append(Stage(
             dataclasses.replace(config, num_hidden_layers=depth), dataclasses.replace(
                 settings, **changes, output_dir=folder, random_seed=settings.random_seed + number,

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from bert_tf.training.settings import SharedSettings
 
 _CARRIED = "trainer/carried/"
 _NAME = "checkpoint-{:09d}.safetensors"
+# The folder of a stage that is not the last, see growth.py.
+STAGE = "stage_{}_of_{}_layers"
 _PATTERN = re.compile(r"checkpoint-(\d+)\.safetensors$")
 # Settings that may always differ. Evaluations change no weight, unless one of them ends training.
 FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpoint_max",
@@ -125,6 +127,20 @@ def newest(folder: str) -> dict:
         with contextlib.suppress(checksummed.DamagedError):     # resuming will say so
             return checksummed.read_extra(path)
     return {}
+
+
+def newest_stage(stages: Sequence[Any]) -> int:
+    """Returns the number of the last `growth.Stage` that has a checkpoint; 0 if none has.
+    InputError if none has, but the output folder holds stages of another --stack_layers."""
+    begun = [number for number, stage in enumerate(stages)
+             if checkpoints(stage.settings.output_dir)]
+    output = stages[-1].settings.output_dir
+    for other in () if begun else match_names(output, STAGE.format("*", "*")):
+        if checkpoints(other):
+            raise InputError(f"--output_dir: {output} holds stages of another --stack_layers "
+                             f"({os.path.basename(other)}); give the same value as before, or name "
+                             "another folder.")
+    return max(begun, default=0)
 
 
 def read_value(variable) -> np.ndarray:

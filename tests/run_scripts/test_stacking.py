@@ -16,9 +16,9 @@ from bert_tf.models.electra.learner import Electra
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.training import Learner, Trainer, growth, make_optimizer, resume
+from bert_tf.training.growth import StackSettings
 from bert_tf.training.optimizers.adam import WarmupLinearDecay
 from bert_tf.training.settings import TrainSettings
-from bert_tf.training.stages import StackSettings
 from run_scripts import run_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests.training import tiny
