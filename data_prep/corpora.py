@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf import files
-from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import FinishedPieces
+from bert_tf.data.records.jobs import FinishedPieces, run_pieces
 from bert_tf.tokenization.blocks import slices
 from data_prep import sentences
 from data_prep.containers import Piece, checksum, container_of, is_plain, version_of

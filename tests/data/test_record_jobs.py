@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from bert_tf.data.records import jobs
-from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import FinishedPieces
+from bert_tf.data.records.jobs import FinishedPieces, run_pieces
 from bert_tf.errors import InputError
 from tests.data.work import Deadly, LargeWork, die, double, fail_at_two, fail_oddly, measure
 
@@ -126,7 +125,7 @@ def test_a_note_that_is_not_as_it_was_written_does_not_count(tmp_path, note):
 
 TWIN = """
 import sys
-from bert_tf.data.records.notes import FinishedPieces
+from bert_tf.data.records.jobs import FinishedPieces
 from bert_tf.files import open_file, write_aside
 
 progress, shard = FinishedPieces({folder!r} + "/p", 1, None), {folder!r} + "/shard"
@@ -166,7 +165,7 @@ def test_nothing_is_noted_of_a_job_that_another_process_finished(tmp_path):
 SCRIPT = """
 import signal
 from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import FinishedPieces
+from bert_tf.data.records.jobs import FinishedPieces
 
 def wait(index, piece):
     print("started", flush=True)
@@ -192,7 +191,7 @@ import sys, time
 from bert_tf import signals
 from bert_tf.data.records import jobs
 from bert_tf.data.records.jobs import run_pieces
-from bert_tf.data.records.notes import FinishedPieces
+from bert_tf.data.records.jobs import FinishedPieces
 from bert_tf.files import write_aside
 
 def wait(index, piece):

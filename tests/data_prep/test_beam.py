@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from bert_tf.data.records import notes
+from bert_tf.data.records import jobs
 from bert_tf.errors import InputError
 from data_prep import create_finetuning_data, text_job
 from data_prep.runners import RunnerFlags
@@ -66,9 +66,9 @@ def test_a_piece_that_fails_is_named_and_the_others_are_kept(by_beam, whole, tmp
 
 
 def test_a_lost_note_is_an_error_that_the_same_command_mends(by_beam, whole, tmp_path, monkeypatch):
-    save = notes.FinishedPieces.save
+    save = jobs.FinishedPieces.save
     with monkeypatch.context() as patch, pytest.raises(InputError, match="1 of . pieces were lost"):
-        patch.setattr(notes.FinishedPieces, "save", lambda self, index, result: (
+        patch.setattr(jobs.FinishedPieces, "save", lambda self, index, result: (
             index == 2 or save(self, index, result)))
         by_beam()
     by_beam()

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from bert_tf import files
-from bert_tf.data.records import notes, shards
+from bert_tf.data.records import jobs, shards
 from bert_tf.errors import InputError
 from bert_tf.files import writing
 from data_prep import text_job
@@ -65,9 +65,9 @@ def test_the_plain_command_makes_what_is_missing(share, tmp_path, whole, monkeyp
 
 
 def test_a_stopped_share_goes_on(share, tmp_path, whole, monkeypatch, capsys):
-    save = notes.FinishedPieces.save
+    save = jobs.FinishedPieces.save
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(notes.FinishedPieces, "save", lambda self, index, result: (
+        patch.setattr(jobs.FinishedPieces, "save", lambda self, index, result: (
             save(self, index, result), index > 1 and raise_(KeyboardInterrupt)))
         share("0/2")
     share("1/2")
@@ -101,16 +101,16 @@ def test_a_job_that_another_process_ends_meanwhile(share, tmp_path, whole, monke
 
 def test_a_note_that_follows_the_end_is_removed(share, tmp_path, whole, monkeypatch):
     """In a store a note needs no folder, so that one may be written after the job's end."""
-    write = notes.write_json
+    write = jobs.write_json
 
     def write_late(path, value):
         if "piece-" in path:
-            patch.setattr(notes, "write_json", write)
+            patch.setattr(jobs, "write_json", write)
             contextvars.Context().run(share)
             os.makedirs(os.path.dirname(path))
         write(path, value)
     with monkeypatch.context() as patch:
-        patch.setattr(notes, "write_json", write_late)
+        patch.setattr(jobs, "write_json", write_late)
         share("0/6")
     assert content(tmp_path / "out") == whole
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from bert_tf import files
-from bert_tf.data.records import notes, shards
+from bert_tf.data.records import jobs, shards
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import writing
@@ -200,7 +200,7 @@ def test_a_damaged_shard_of_an_unfinished_job_is_made_again(
         prepare, tmp_path, text, damage, monkeypatch, capsys):
     prepare(text, piece_bytes=2000, output_file=[str(tmp_path / "whole/r.tfrecord")])
     expected = content(tmp_path / "whole")
-    save, saved = notes.FinishedPieces.save, []
+    save, saved = jobs.FinishedPieces.save, []
 
     def stop_after_three(self, index, result):
         save(self, index, result)
@@ -209,7 +209,7 @@ def test_a_damaged_shard_of_an_unfinished_job_is_made_again(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(notes.FinishedPieces, "save", stop_after_three)
+        patch.setattr(jobs.FinishedPieces, "save", stop_after_three)
         prepare(None, piece_bytes=2000)
     damage(sorted((tmp_path / "out").glob("*-of-*"))[1])
     capsys.readouterr()
@@ -224,7 +224,7 @@ def test_a_damaged_shard_of_an_unfinished_job_is_made_again(
 def test_a_note_that_holds_something_else_is_made_again(prepare, tmp_path, text, note, monkeypatch):
     prepare(text, piece_bytes=2000, output_file=[str(tmp_path / "whole/r.tfrecord")])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(notes.FinishedPieces, "close", lambda self: raise_(KeyboardInterrupt))
+        patch.setattr(jobs.FinishedPieces, "close", lambda self: raise_(KeyboardInterrupt))
         prepare(None, piece_bytes=2000)
     (tmp_path / "out/r.manifest.json").unlink()
     (tmp_path / "out/r.progress/piece-00001.json").write_text(note)

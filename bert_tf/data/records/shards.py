@@ -9,8 +9,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.data.records import manifest, tfrecord
-from bert_tf.data.records.jobs import Runner, Share, run_pieces
-from bert_tf.data.records.notes import TAKEN, Closed, FinishedPieces
+from bert_tf.data.records.jobs import TAKEN, Closed, FinishedPieces, Runner, Share, run_pieces
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.kept import as_json, differences
