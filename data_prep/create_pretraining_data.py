@@ -29,14 +29,15 @@ from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError, counted
 from bert_tf.tokenization import base
 from bert_tf.tokenization.dual import DualTokenizer
-from data_prep import prose
 from data_prep.pair_jobs import LabelledJob, TargetJob
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from data_prep.recipe_flags import DenoisingFlags, RowFlags, StreamFlags
 from data_prep.runners import RunnerFlags
+from data_prep.sentences import CLEAR_STOPS
 from data_prep.stream_job import StreamJob
 from data_prep.text_job import RowJob, TextJob
 
+_STOPS = frozenset(".!?:;。！？" + CLEAR_STOPS)
 _SAMPLE = 1 << 17       # bytes of text that show how its lines are
 
 
@@ -83,13 +84,24 @@ def _open_tokenizer(job, recipe):
                               job.second_share)
 
 
+def is_wrapped(lines):
+    """Returns whether lines are prose with hard line breaks: of 30 lines or more, most end inside a
+    sentence, and many begin inside one. Text without capital letters is not."""
+    lines = [line for line in map(str.strip, lines) if line]
+    lower, upper = (sum(is_case(line[0]) for line in lines) for is_case in (
+        str.islower, str.isupper))
+    ends = sum(line.rstrip("\"'”’)]")[-1:] in _STOPS for line in lines)
+    return len(lines) >= 30 and lower > 0.35 * len(lines) and upper > 0.03 * len(lines) and (
+        ends < 0.5 * len(lines))
+
+
 def _warn_of_prose(path):
     try:
         with files.open_unpacked(path) as file:
             lines = file.read(_SAMPLE).decode("utf-8", "ignore").split("\n")
     except (OSError, EOFError):     # the job names it
         return
-    if prose.is_wrapped(lines):
+    if is_wrapped(lines):
         print(f"warning: {path} looks like prose with hard line breaks, and each line would be a "
               "sentence: run bert-extract-text on the file first.", flush=True)
 

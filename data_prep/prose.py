@@ -4,8 +4,6 @@ import inspect
 import itertools
 import re
 
-from data_prep.sentences import CLEAR_STOPS
-
 _HEADING_MARK = "\0"
 _ANY = 1 << 16      # deeper than any line
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
@@ -29,7 +27,6 @@ _MARKUP = [(re.compile(pattern), new) for pattern, new in (
     (r"``?([^`]+)``?_*", r"\1"), (r"\*\*(\S[^*]*)\*\*", r"\1"), (r"(?<!\w)\*(\S[^*]*)\*", r"\1"),
     (r"\s*\[[\w.-]+\]_", ""), (r"\s+", " "))]
 _WORD = re.compile(r"[\"'“‘(\[]*[A-Za-z]+(?:['’-][A-Za-z]+)*[\"'”’)\],;:.!?]*")
-_STOPS = frozenset(".!?:;。！？" + CLEAR_STOPS)
 _OPENING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ\"'(")
 _CODE = re.compile(r"\\|[{}<>]|==|://|__\w")
 _COMMON = frozenset("the a an is are of to and in this that for it be by as with or not from on if "
@@ -104,17 +101,6 @@ def _plain(text):
     for pattern, new in _MARKUP:
         text = pattern.sub(new, text)
     return text.strip()
-
-
-def is_wrapped(lines):
-    """Returns whether lines are prose with hard line breaks: of 30 lines or more, most end inside a
-    sentence, and many begin inside one. Text without capital letters is not."""
-    lines = [line for line in map(str.strip, lines) if line]
-    lower, upper = (sum(is_case(line[0]) for line in lines) for is_case in (
-        str.islower, str.isupper))
-    ends = sum(line.rstrip("\"'”’)]")[-1:] in _STOPS for line in lines)
-    return len(lines) >= 30 and lower > 0.35 * len(lines) and upper > 0.03 * len(lines) and (
-        ends < 0.5 * len(lines))
 
 
 def is_english(sentence):

@@ -11,6 +11,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from data_prep import extract_text, prose
+from data_prep.create_pretraining_data import is_wrapped
 from data_prep.sentences import LANGUAGES, sentences
 
 DOCSTRING = '''Computes the *mean* of a :class:`~numpy.ndarray`.
@@ -249,13 +250,13 @@ def test_held_out_text_is_not_empty(tmp_path, source, message, capsys):
 
 def test_prose_with_hard_line_breaks_is_told_from_sentences(test_data):
     words = [f"{'Aber' if n % 11 == 0 else 'word'}{n}{'.' * (n % 11 == 10)}" for n in range(900)]
-    assert prose.is_wrapped([" ".join(words[n:n + 9]) for n in range(0, 900, 9)])
-    assert not prose.is_wrapped([" ".join(words[n:n + 11]) for n in range(0, 900, 11)])
-    assert not prose.is_wrapped([" ".join(words[n:n + 9]).lower() for n in range(0, 900, 9)])
+    assert is_wrapped([" ".join(words[n:n + 9]) for n in range(0, 900, 9)])
+    assert not is_wrapped([" ".join(words[n:n + 11]) for n in range(0, 900, 11)])
+    assert not is_wrapped([" ".join(words[n:n + 9]).lower() for n in range(0, 900, 9)])
     for name in ("sample_text.txt", "books_sent.txt", "wikitext-2-raw/wiki.test.raw"):
         path = test_data / "text" / name
         if path.exists():
-            assert not prose.is_wrapped(path.read_text().split("\n")[:2000]), name
+            assert not is_wrapped(path.read_text().split("\n")[:2000]), name
 
 
 # Sentences
