@@ -8,8 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches.bucketing": ["sorted_batches"],
         "batches.example_set": ["ExampleSet"],
-        "batches.packing": ["PackedRecords"],
-        "batches.pipeline": ["RecordSet", "open_records"],
+        "batches.pipeline": ["PackedRecords", "RecordSet", "open_records"],
         "batches.record_views": ["TwoTexts", "check_mixes", "draw_masks", "draw_orders",
                                  "show_tokens"],
         "records": ["manifest"],

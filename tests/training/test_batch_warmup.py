@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import checksummed
 from bert_tf.data import RecordSet
-from bert_tf.data.batches.packing import PackedRecords
+from bert_tf.data.batches.pipeline import PackedRecords
 from bert_tf.errors import InputError
 from bert_tf.training import Run, resume
 from bert_tf.training.growing_batches import growing_batch

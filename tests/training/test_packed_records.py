@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import recipes, training
-from bert_tf.data.batches.packing import PackedRecords
-from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.data.batches.pipeline import PackedRecords, RecordSet
 from bert_tf.data.batches.row_layout import lay_out, plan, rounded
 from bert_tf.training.trainer import rematerialize
 from tests.training import tiny
