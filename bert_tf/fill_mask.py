@@ -19,7 +19,7 @@ from bert_tf.opening import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import listed
 from bert_tf.tokenization.coverage import Coverage
-from bert_tf.tokenization.packing import pack_parts
+from bert_tf.tokenization.encoding import pack_parts
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
 from bert_tf.tracing import compiled
 from bert_tf.training.distribution import counted_heads

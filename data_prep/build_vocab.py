@@ -37,8 +37,8 @@ from bert_tf.flags import REQUIRED, only, option
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.models.recurrent.tokenizer import split_sequence
 from bert_tf.tokenization import Tokenizer, byte_bpe, open_tokenizer, wordpiece
-from bert_tf.tokenization.blocks import slices
 from bert_tf.tokenization.coverage import Coverage
+from bert_tf.tokenization.encoding import slices
 from bert_tf.tokenization.library_settings import new_settings_file
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN

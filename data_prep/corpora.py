@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.data.records.jobs import FinishedPieces, run_pieces
-from bert_tf.tokenization.blocks import slices
+from bert_tf.tokenization.encoding import slices
 from data_prep import sentences
 from data_prep.containers import Piece, checksum, container_of, is_plain, version_of
 

@@ -37,7 +37,7 @@ from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.named import layout_of
 from bert_tf.tokenization.base import ADDED
-from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
+from bert_tf.tokenization.encoding import LONG_TEXTS, TRUNCATE
 from run_scripts import commands
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))

@@ -10,7 +10,7 @@ from bert_tf.data.text.corpus import decode
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.packing import pack_parts
+from bert_tf.tokenization.encoding import pack_parts
 
 
 def encode_documents(path: str, tokenizer: Tokenizer, most: int | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.tokenization.packing import HEAD, MAX
+from bert_tf.tokenization.encoding import HEAD, MAX
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _TINY = 1e-37       # its logarithm is finite in float32

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers, check_length, heads_of
 from bert_tf.export.packing import Packer, ends, joined, repeated, windows
-from bert_tf.tokenization.packing import HEAD_TAIL, LONG_TEXTS, MAX, MEAN, TRUNCATE
+from bert_tf.tokenization.encoding import HEAD_TAIL, LONG_TEXTS, MAX, MEAN, TRUNCATE
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary, check_fits
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
 

@@ -12,7 +12,7 @@ from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.squad_scorer import SCORERS
 from bert_tf.tasks.task import Kind, Task
-from bert_tf.tokenization.packing import LONG_TEXTS
+from bert_tf.tokenization.encoding import LONG_TEXTS
 
 TASK_FILE = "task.json"
 _LONGEST = 1 << 20      # tokens

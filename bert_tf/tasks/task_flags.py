@@ -17,7 +17,7 @@ from bert_tf.tasks.rows import Omissions, Table
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.tag_schemes import SCHEMES, labels_in, scheme_of
 from bert_tf.tasks.task import OWN, Split, Task
-from bert_tf.tokenization.packing import LONG_TEXTS, TRUNCATE
+from bert_tf.tokenization.encoding import LONG_TEXTS, TRUNCATE
 
 # The columns of tagged words that need no flag, by the format of the file.
 COLUMNS = {forms.CONLLU: conllu.DEFAULT_COLUMNS, forms.ANNOTATIONS: annotations.DEFAULT_COLUMNS}

@@ -13,7 +13,7 @@ from bert_tf import tokenization
 from bert_tf.errors import InputError, check_least, warn
 from bert_tf.files import fetched, is_file, is_folder, match_names, write_aside, write_json
 from bert_tf.tokenization import library_settings, tokenizer_json
-from bert_tf.tokenization.packing import encode_pairs
+from bert_tf.tokenization.encoding import encode_pairs
 from bert_tf.tokenization.vocabulary import PADDING, Vocabulary
 
 MODEL_FILE = "spiece.model"

@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.files import is_file, parse_json
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack, whole
+from bert_tf.tokenization.encoding import Memory, as_bytes, encode_blocks, from_bytes, whole
 from bert_tf.tokenization.vocabulary import ANGLE_ROLES, Layout, Vocabulary, read_vocabulary_file
 from bert_tf.tokenization.wordpiece import members
 
@@ -103,7 +103,7 @@ class ByteBpeTokenizer(Tokenizer):
         # Text never becomes a special token, even if merges would spell it.
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)
                        if "".join(pair) not in special}
-        self._words = Memory(lambda word: pack(map(
+        self._words = Memory(lambda word: as_bytes(map(
             vocabulary.ids.__getitem__, merge_pairs(spell(word), self._ranks))))
         self._chunks = Memory(self._encode_chunk)
 
@@ -138,7 +138,7 @@ class ByteBpeTokenizer(Tokenizer):
         ids, offsets, whole = [], [], self.at_start(text)
         shift = len(text) - len(whole)
         for word in find_words(whole):
-            pieces = unpack(self._words[word.group()])
+            pieces = from_bytes(self._words[word.group()])
             ids += pieces
             sources = [place for place, char in enumerate(word.group(), word.start() + shift)
                        for _ in spell(char)]
@@ -187,7 +187,7 @@ class ByteBpeTokenizer(Tokenizer):
         """The packed ids of the text from one single blank to the next; -1 begins a line."""
         start, text = b"", f" {chunk}"
         if chunk.startswith(_LINE_START):
-            start, text = pack([-1]), chunk[1:]
+            start, text = as_bytes([-1]), chunk[1:]
         return start + b"".join(self._words[word.group()] for word in find_words(text))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf.errors import InputError, warn
 from bert_tf.files import read_json
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.blocks import encode_blocks, whole
+from bert_tf.tokenization.encoding import encode_blocks, whole
 from bert_tf.tokenization.library_settings import SETTINGS_FILE
 from bert_tf.tokenization.library_settings import TOKENIZER_FILE as NAME
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary, read_vocabulary_file

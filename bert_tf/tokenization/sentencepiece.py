@@ -16,7 +16,7 @@ import sentencepiece
 from bert_tf.errors import InputError
 from bert_tf.tokenization import vocabulary as vocabularies
 from bert_tf.tokenization.base import MODEL_FILE, Tokenizer, check_ids
-from bert_tf.tokenization.blocks import encode_blocks, whole
+from bert_tf.tokenization.encoding import encode_blocks, whole
 from bert_tf.tokenization.vocabulary import BERT_ROLES, MASK, PADDING, Layout, Vocabulary
 
 BLANK = "\u2581"                # begins a piece that begins a word

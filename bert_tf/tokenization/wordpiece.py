@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import blocks
+from bert_tf.tokenization import encoding
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
+from bert_tf.tokenization.encoding import Memory, as_bytes, encode_blocks, from_bytes
 from bert_tf.tokenization.vocabulary import BERT_ROLES, Vocabulary, holds
 
 MAX_WORD_CHARS = 200             # a longer word is [UNK]
@@ -197,9 +197,9 @@ class WordpieceTokenizer(Tokenizer):
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
         self._max_piece = max(map(len, vocabulary.tokens))
-        self._words = Memory(lambda word: pack(self.match(word)))
+        self._words = Memory(lambda word: as_bytes(self.match(word)))
         self._chunks = Memory(lambda chunk: b"".join(map(
-            self._words.__getitem__, self.split(chunk))), **{_LINE_END: pack([-1])})
+            self._words.__getitem__, self.split(chunk))), **{_LINE_END: as_bytes([-1])})
 
     @classmethod
     def reads(cls, path):
@@ -225,10 +225,10 @@ class WordpieceTokenizer(Tokenizer):
         return split_words(text, self.do_lower_case, **self.settings)
 
     def encode(self, text):
-        if len(text) > blocks.BLOCK_CHARS:
+        if len(text) > encoding.BLOCK_CHARS:
             return self.encode_lines([text])[0].tolist()
         chunks = split_chunks(text.replace(_LINE_END, ""))
-        return unpack(b"".join(map(self._chunks.__getitem__, chunks)))
+        return from_bytes(b"".join(map(self._chunks.__getitem__, chunks)))
 
     def encode_lines(self, lines):
         return encode_blocks(lines, self._boundary, self._encode_block)
@@ -237,7 +237,7 @@ class WordpieceTokenizer(Tokenizer):
         """See `Tokenizer`; [UNK] covers its whole word."""
         ids, offsets = [], []
         for word, positions in aligned_words(text, self.do_lower_case, **self.settings):
-            pieces = unpack(self._words[word])
+            pieces = from_bytes(self._words[word])
             ids += pieces
             offsets += self._piece_offsets(pieces, positions)
         return ids, offsets

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from bert_tf.checkpoints import huggingface_tokenizer
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.tokenization import byte_bpe, open_tokenizer
-from bert_tf.tokenization.packing import encode_pairs
+from bert_tf.tokenization.encoding import encode_pairs
 
 # The vocabulary's file in the folder of data, and transformers' type of model.
 VOCABULARIES = {"vocabs/bert-base-uncased/vocab.txt": "bert",

@@ -10,7 +10,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.packing import encode_pairs
+from bert_tf.tokenization.encoding import encode_pairs
 
 pytestmark = pytest.mark.peer
 

@@ -10,13 +10,7 @@ import tracemalloc
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import (
-    WordpieceTokenizer,
-    blocks,
-    byte_bpe,
-    open_tokenizer,
-    wordpiece,
-)
+from bert_tf.tokenization import WordpieceTokenizer, byte_bpe, encoding, open_tokenizer, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import build_vocab, extend_vocab, extract_text
 
@@ -195,15 +189,15 @@ def test_a_huge_line_is_counted_in_parts(tmp_path, monkeypatch, tokenizer, bound
     path.write_text(" ".join(LINES * 300) + "\n", encoding="utf-8")
     job = build_vocab.BuildVocabFlags([], "", tokenizer=tokenizer)
     whole = build_vocab.count_words([path], job)
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 50)
-    assert len(list(blocks.slices(path.read_text(encoding="utf-8"), boundary))) > 100
+    monkeypatch.setattr(encoding, "BLOCK_CHARS", 50)
+    assert len(list(encoding.slices(path.read_text(encoding="utf-8"), boundary))) > 100
     assert build_vocab.count_words([path], job) == whole
 
 
 def test_a_huge_line_takes_little_memory(tmp_path, monkeypatch):
     path, size = tmp_path / "text.txt", 1 << 22
     path.write_text("abc " * (size // 4))
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1 << 16)
+    monkeypatch.setattr(encoding, "BLOCK_CHARS", 1 << 16)
     tracemalloc.start()
     build_vocab.count_words([path], build_vocab.BuildVocabFlags([], ""))
     extract_text.main(extract_text.ExtractTextFlags(

@@ -23,7 +23,7 @@ from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tasks.task import Task
-from bert_tf.tokenization.packing import HEAD_TAIL, MAX, MEAN
+from bert_tf.tokenization.encoding import HEAD_TAIL, MAX, MEAN
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import words_graph

@@ -25,7 +25,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task_flags import RunSplits, TaskFlags
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.packing import encode_pairs
+from bert_tf.tokenization.encoding import encode_pairs
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import export_model, finetune

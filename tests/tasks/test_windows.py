@@ -10,7 +10,7 @@ from bert_tf.tasks.reading import Example
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.packing import LONG_TEXTS, encode_pairs
+from bert_tf.tokenization.encoding import LONG_TEXTS, encode_pairs
 
 LENGTH = 16
 KIND = {"classification": ("no", "yes"), "multi_label": ("a", "b"), "regression": ()}

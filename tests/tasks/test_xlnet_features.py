@@ -18,7 +18,7 @@ from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
 from bert_tf.tasks.squad import Paragraph, Question, read_pieces
 from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.packing import encode_pairs
+from bert_tf.tokenization.encoding import encode_pairs
 from data_prep import verify_records
 
 OPTIONS = SpanOptions(128, 48, 24, "xlnet")

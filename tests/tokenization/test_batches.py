@@ -8,7 +8,7 @@ import tokenizers
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import Vocabulary, WordpieceTokenizer, open_tokenizer
-from bert_tf.tokenization.packing import encode_pairs
+from bert_tf.tokenization.encoding import encode_pairs
 from data_prep import build_vocab
 
 TEXTS = ["The old house stood near the Z\u00fcrich river.", "Nobody knew: was he late?", "\u4e2d a",

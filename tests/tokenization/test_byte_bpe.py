@@ -10,7 +10,7 @@ from hard_lines import HARD_LINES, odd_batches, of_any_text, random_lines, read_
 
 from bert_tf.errors import InputError
 from bert_tf.models.gpt.tokenizer import GptTokenizer
-from bert_tf.tokenization import blocks, byte_bpe, open_tokenizer
+from bert_tf.tokenization import byte_bpe, encoding, open_tokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 
 SPACES = ["", " ", "  ", "a ", " a", "  a  b  ", "a\tb", "a \t\n b", "a\xa0b \u3000c", "\x1c\x1fa",
@@ -159,7 +159,7 @@ def test_any_text(tokenizer, line):
 
 
 def test_long_lines_are_read_in_slices(tokenizer, peer, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 5)
+    monkeypatch.setattr(encoding, "BLOCK_CHARS", 5)
     check(tokenizer, peer, [*SPACES, " ".join(SPACES), " ".join(HARD_LINES)])
 
 

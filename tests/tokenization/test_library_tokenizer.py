@@ -14,7 +14,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import LibraryTokenizer, find_vocabulary, open_tokenizer
-from bert_tf.tokenization.packing import truncate_pairs
+from bert_tf.tokenization.encoding import truncate_pairs
 from bert_tf.tokenization.tokenizer_json import has_old_files
 from bert_tf.tokenization.vocabulary import Layout
 from tests.goldens import Material

@@ -10,7 +10,7 @@ import sentencepiece
 from hard_lines import HARD_LINES, odd_batches, of_any_text, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import Layout, blocks, open_tokenizer
+from bert_tf.tokenization import Layout, encoding, open_tokenizer
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, make_vocabulary
 
 
@@ -151,7 +151,7 @@ def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
     lines = [" ".join(random_lines(100, seed=8)), "the cat sat, 7, 8 " * 300]
     lines = [" ".join(line.replace("\0", "").split()) for line in lines]
     expected = rows(tokenizer, lines)
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 100)
+    monkeypatch.setattr(encoding, "BLOCK_CHARS", 100)
     assert rows(tokenizer, lines) == expected
 
 

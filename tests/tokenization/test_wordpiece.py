@@ -13,7 +13,7 @@ import reference_wordpiece
 from hard_lines import HARD_LINES, odd_batches, of_any_text, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import blocks, open_tokenizer, wordpiece
+from bert_tf.tokenization import encoding, open_tokenizer, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from tests.goldens import at_hand
@@ -108,7 +108,7 @@ def test_ideographs_can_be_letters(tokenizer, monkeypatch):
     assert [joins.encode_with_offsets(line)[0] for line in lines] == rows(joins, lines)
     assert rows(joins, lines) == rows(pickle.loads(pickle.dumps(joins)), lines)
     whole = rows(joins, lines)
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 5)
+    monkeypatch.setattr(encoding, "BLOCK_CHARS", 5)
     assert rows(joins, lines) == whole
 
 
@@ -162,18 +162,18 @@ def test_lengths_of_odd_batches(tokenizer, lines):
 
 
 def test_more_lines_than_a_block(tokenizer, monkeypatch):
-    monkeypatch.setattr(blocks, "_BLOCK_LINES", 3)
+    monkeypatch.setattr(encoding, "_BLOCK_LINES", 3)
     check(tokenizer, HARD_LINES)
 
 
 def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 5)
+    monkeypatch.setattr(encoding, "BLOCK_CHARS", 5)
     check(tokenizer, [*HARD_LINES, " ".join(HARD_LINES), *random_lines(200, seed=4), "", "Σα 中Σ文"])
 
 
 @pytest.mark.parametrize("line", ["word " * 200_000, "中文" * 100_000])
 def test_what_a_huge_line_takes_beside_its_ids_is_bounded(tokenizer, monkeypatch, line):
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1 << 12)
+    monkeypatch.setattr(encoding, "BLOCK_CHARS", 1 << 12)
     expected = tokenizer.encode(line[:1000]) * (len(line) // 1000)
     tracemalloc.start()
     ids, lengths = tokenizer.encode_lines([line])
@@ -184,12 +184,12 @@ def test_what_a_huge_line_takes_beside_its_ids_is_bounded(tokenizer, monkeypatch
 
 
 def test_memory_is_bounded_and_forgetting_changes_nothing(tokenizer, monkeypatch):
-    monkeypatch.setattr(blocks, "_REMEMBERED_WORDS", 10)
+    monkeypatch.setattr(encoding, "_REMEMBERED_WORDS", 10)
     check(tokenizer, random_lines(300, seed=3))
     tokenizer.encode("unspaced" * 20)
     for memory in (tokenizer._words, tokenizer._chunks):
         assert len(memory) <= 11
-        assert max(map(len, memory)) <= blocks.REMEMBERED_CHARS
+        assert max(map(len, memory)) <= encoding.REMEMBERED_CHARS
 
 
 def test_other_processes_get_the_same_tokenizer(tokenizer):

@@ -11,8 +11,8 @@ import numpy as np
 from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
-from bert_tf.tokenization.packing import pack_pairs as pack_pairs
-from bert_tf.tokenization.packing import truncate_pairs as truncate_pairs
+from bert_tf.tokenization.encoding import pack_pairs as pack_pairs
+from bert_tf.tokenization.encoding import truncate_pairs as truncate_pairs
 from bert_tf.tokenization.vocabulary import Layout
 
 tf = lazy_loader.load("tensorflow")

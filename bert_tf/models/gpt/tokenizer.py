@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf.files import open_file
 from bert_tf.tokenization import byte_bpe
 from bert_tf.tokenization.base import Tokenizer
-from bert_tf.tokenization.blocks import Memory, pack, unpack
+from bert_tf.tokenization.encoding import Memory, as_bytes, from_bytes
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 END = "</w>"
@@ -105,7 +105,7 @@ class GptTokenizer(Tokenizer):
         super().__init__(vocabulary, True)
         pairs = byte_bpe.read_merges(vocabulary.files[byte_bpe.MERGES_FILE])
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        self._words = Memory(lambda word: pack(
+        self._words = Memory(lambda word: as_bytes(
             self.vocabulary.ids.get(piece, 0) for piece in self._pieces(word)))
         self._chunks = Memory(lambda chunk: b"".join(
             self._words[word] for word, _ in self._cut_chunk(chunk)))
@@ -136,7 +136,7 @@ class GptTokenizer(Tokenizer):
                           {**ROLES, "unk": tokens[0], "pad": tokens[0]}, LAYOUT)
 
     def encode(self, text):
-        return unpack(b"".join(map(self._chunks.__getitem__, text.split())))
+        return from_bytes(b"".join(map(self._chunks.__getitem__, text.split())))
 
     def encode_lines(self, lines):
         rows = [b"".join(map(self._chunks.__getitem__, line.split())) for line in lines]
@@ -147,7 +147,7 @@ class GptTokenizer(Tokenizer):
         ids, offsets = [], []
         for chunk in re.finditer(r"\S+", text):
             for word, places in self._cut_chunk(chunk.group()):
-                pieces = unpack(self._words[word])
+                pieces = from_bytes(self._words[word])
                 end = 0
                 for piece in self._pieces(word):
                     start, end = end, end + len(piece.removesuffix(END))

@@ -19,7 +19,7 @@ from bert_tf.tasks.label_cells import plain_label
 from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task import Kind, Task
-from bert_tf.tokenization.packing import TRUNCATE, encode_pairs
+from bert_tf.tokenization.encoding import TRUNCATE, encode_pairs
 
 _LIST = re.compile(r"""\[(['"]).*\1\]""", re.DOTALL)
 _TINY = 1e-37       # its logarithm is finite in float32

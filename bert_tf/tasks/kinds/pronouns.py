@@ -17,7 +17,7 @@ from bert_tf.tasks.kinds.labelled import (
     write_whole,
 )
 from bert_tf.tasks.kinds.sentence import MultipleChoice
-from bert_tf.tokenization.packing import pack_parts
+from bert_tf.tokenization.encoding import pack_parts
 
 _TOKENS = 24        # of a candidate; longer ones lose their last ones
 _PAIR = 2

@@ -12,7 +12,7 @@ from bert_tf.errors import InputError, warn
 from bert_tf.heads import CHOICES
 from bert_tf.tasks.kinds.labelled import LabelledKind, label_id, rounded, says_nothing
 from bert_tf.tasks.label_cells import Flags
-from bert_tf.tokenization.packing import pack_parts
+from bert_tf.tokenization.encoding import pack_parts
 
 _BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads BoolQ and WiC
 _GREATEST = float(np.finfo(np.float32).max)

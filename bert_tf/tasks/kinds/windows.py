@@ -3,12 +3,12 @@ examples, R records, C sequences of an example, S sequence, L labels or choices.
 
 import numpy as np
 
-from bert_tf.tokenization import packing
-from bert_tf.tokenization.packing import HEAD, HEAD_TAIL, MAX, MEAN, TRUNCATE
+from bert_tf.tokenization import encoding
+from bert_tf.tokenization.encoding import HEAD, HEAD_TAIL, MAX, MEAN, TRUNCATE
 
 
 def way_of(options: dict | None) -> str:
-    """One of `packing.LONG_TEXTS`, as the options of input and head have it."""
+    """One of `encoding.LONG_TEXTS`, as the options of input and head have it."""
     return (options or {}).get("long_text") or TRUNCATE
 
 
@@ -20,7 +20,7 @@ def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
                 ) -> tuple[dict, np.ndarray, np.ndarray]:
     """Encodes N examples whose texts may be long, lists of C sequences, each a text or a pair. A
     text that fits is encoded as by `encode_pairs`; a sequence with fewer windows than others of its
-    example repeats its last one. `way`: one of `packing.LONG_TEXTS` but "truncate".
+    example repeats its last one. `way`: one of `encoding.LONG_TEXTS` but "truncate".
 
     Returns input_ids, input_mask, segment_ids [R, C * S]; the number of records of each example,
     int [N], all 1 for "head_tail"; and whether an example lost tokens, bool [N]."""
@@ -32,7 +32,7 @@ def encode_long(examples: list, tokenizer, max_seq_length: int, way: str
                  for number in range(count) for windows, _ in sequences]
         counts.append(count)
         is_cut.append(any(lost for _, lost in sequences))
-    features = packing.pack_parts(rows, max_seq_length, tokenizer.vocabulary, layout.pads_left)
+    features = encoding.pack_parts(rows, max_seq_length, tokenizer.vocabulary, layout.pads_left)
     features = {name: values.reshape(sum(counts), -1) for name, values in features.items()}
     return features, np.array(counts), np.array(is_cut)
 
@@ -99,8 +99,8 @@ def _plan(a_length, b_length, layout, max_seq_length):
 def _cut(a, b, layout, max_seq_length, way):
     """Returns pairs of parts of two texts that are seen together, and whether tokens are lost."""
     if way == HEAD_TAIL:
-        counts = packing.truncate_pairs(*(np.array([len(text)]) for text in (a, b)), max_seq_length,
-                                        layout)
+        counts = encoding.truncate_pairs(*(np.array([len(text)]) for text in (a, b)),
+                                         max_seq_length, layout)
         parts = []
         for text, (count,) in zip((a, b), counts):
             first = count // HEAD if count < len(text) else count
