@@ -13,8 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.seeds import uniform
 from bert_tf.training import distribution
 from bert_tf.training.learners.gated import GatedLearner
-from bert_tf.training.learners.learner import Learner
-from bert_tf.training.passes import Plain, gradient
+from bert_tf.training.learners.learner import Learner, Plain, gradient
 from bert_tf.training.settings import RobustnessSettings
 
 _LEAST = 1e-8

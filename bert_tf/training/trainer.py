@@ -19,8 +19,8 @@ from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.metrics import perplexity
 from bert_tf.networks import Bert
 from bert_tf.tracing import compiled
-from bert_tf.training import distribution, memory, passes
-from bert_tf.training.learners.learner import Learner
+from bert_tf.training import distribution, memory
+from bert_tf.training.learners.learner import Learner, Pass, Plain
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES, RobustnessSettings, SharedSettings
 
@@ -68,7 +68,7 @@ class _Replica:
         batch = {**batch, "step": number}
         with training_forms():
             measures, grads, logits = self._way.gradients(
-                passes.Pass(self._learner, batch, counts, loss_scale), seed)
+                Pass(self._learner, batch, counts, loss_scale), seed)
         return (self._pack(measures), [distribution.dense(g) for g in grads],
                 logits.get("carried", {}))
 
@@ -200,14 +200,14 @@ class Trainer:
             to step.
         trains: whether it will take steps; a trainer that only evaluates and predicts needs no
             moments.
-        way: how the gradient is taken; None: `passes.Plain`.
+        way: how the gradient is taken; None: `Plain`.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
                  strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
                  accumulation: int = 1, sums_losses: bool = False, batch_size: int | None = None,
-                 trains: bool = True, way: passes.Plain | None = None) -> None:
-        way = way or passes.Plain()
+                 trains: bool = True, way: Plain | None = None) -> None:
+        way = way or Plain()
         way.check(learner)
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself. Elsewhere XLA compiles

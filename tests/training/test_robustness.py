@@ -19,7 +19,8 @@ from bert_tf.objectives.classification import Classification, MultiLabel, Regres
 from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.divergences import DIVERGENCES
 from bert_tf.recipes.distillation import DISTILLATIONS
-from bert_tf.training import Learner, adversarial, make_optimizer, passes
+from bert_tf.training import Learner, adversarial, make_optimizer
+from bert_tf.training.learners.learner import Pass, Plain
 from bert_tf.training.settings import CRITERIA, FineTuneSettings, RobustnessSettings
 from bert_tf.training.trainer import Trainer
 from tests.rounding import ROUNDED, off
@@ -65,7 +66,7 @@ def one_pass(learner, golden):
     batch = {ours: tf.constant(golden[f"batch/{theirs}"].astype(np.int32)) for ours, theirs in (
         ("input_ids", "input_ids"), ("input_mask", "attention_mask"),
         ("segment_ids", "token_type_ids"), ("label_ids", "labels"))}
-    return passes.Pass(learner, batch, {"classification": tf.constant(4.0)}, 1.0)
+    return Pass(learner, batch, {"classification": tf.constant(4.0)}, 1.0)
 
 
 def check_gradients(golden, prefix, learner, found, less=None):
@@ -87,13 +88,13 @@ def test_smoothness_is_that_of_mt_dnn(eagerly, golden, learner, case, monkeypatc
     settings, of = RobustnessSettings("smart", **SMART[case]), one_pass(learner, golden)
     first, seen = tf.constant(golden[f"smart_{case}/first_noise"]), []
     monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
-    logits = passes.Pass.logits
+    logits = Pass.logits
 
     def note(self, seed, **noise):
         seen.append(noise)
         return logits(self, seed, **noise)
 
-    monkeypatch.setattr(passes.Pass, "logits", note)
+    monkeypatch.setattr(Pass, "logits", note)
     measures, grads, found = adversarial.make(settings).gradients(of, SEED)
     assert len(seen) == 2 + settings.ascent[0]
     assert off(found["classification"], golden[f"smart_{case}/logits"]) < ROUNDED
@@ -102,7 +103,7 @@ def test_smoothness_is_that_of_mt_dnn(eagerly, golden, learner, case, monkeypatc
                golden[f"smart_{case}/noise"] * is_token) < 1e-5
     loss, count = measures["smoothness"]["loss"]
     assert float(loss / count) == pytest.approx(float(golden[f"smart_{case}/loss"]), rel=1e-5)
-    _, plain, _ = passes.Plain().gradients(of, SEED)
+    _, plain, _ = Plain().gradients(of, SEED)
     check_gradients(golden, f"smart_{case}", learner, grads, plain)
 
 
@@ -111,9 +112,9 @@ def test_steps_of_smart_have_their_size_and_go_uphill_in_the_divergence(
         eagerly, golden, learner, norm, monkeypatch):
     """SMART's paper, algorithm 1; the divergence is written out, its slope is numerical."""
     of, first = one_pass(learner, golden), golden["smart_inf_1/first_noise"] * 3
-    seen, logits = [], passes.Pass.logits
+    seen, logits = [], Pass.logits
     monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: tf.constant(first))
-    monkeypatch.setattr(passes.Pass, "logits", lambda self, seed, **noise: (
+    monkeypatch.setattr(Pass, "logits", lambda self, seed, **noise: (
         seen.append(noise) or logits(self, seed, **noise)))
     adversarial.make(RobustnessSettings(
         "smart", adv_norm_of="step", adv_step_size=0.02, adv_p_norm=norm)).gradients(of, SEED)
@@ -125,7 +126,7 @@ def test_steps_of_smart_have_their_size_and_go_uphill_in_the_divergence(
 
     def divergences(row, noises):
         """Of one text with each of the noises."""
-        many = passes.Pass(learner, {name: tf.repeat(value[row:row + 1], len(noises), 0)
+        many = Pass(learner, {name: tf.repeat(value[row:row + 1], len(noises), 0)
                                           for name, value in of.batch.items()}, of.counts, 1.0)
         after, before = (tf.nn.softmax(tf.cast(logits(many, SEED, **given)["classification"],
                                                tf.float64)).numpy()
@@ -148,10 +149,10 @@ def test_steps_of_smart_have_their_size_and_go_uphill_in_the_divergence(
 @pytest.mark.parametrize("norm", ["inf", "l2", "l1"])
 def test_noise_of_smart_is_kept_within_its_bound(eagerly, golden, learner, norm, monkeypatch):
     """SMART's paper, algorithm 1: the nearest point within the bound of the embeddings."""
-    seen, logits = [], passes.Pass.logits
+    seen, logits = [], Pass.logits
     first = tf.constant(golden["smart_inf_1/first_noise"])
     monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
-    monkeypatch.setattr(passes.Pass, "logits", lambda self, seed, **noise: (
+    monkeypatch.setattr(Pass, "logits", lambda self, seed, **noise: (
         seen.append(noise) or logits(self, seed, **noise)))
     for most in (0.0, 0.01):
         adversarial.make(RobustnessSettings(
@@ -170,8 +171,8 @@ def test_a_head_without_weight_does_not_steer_the_noise_of_smart(
         eagerly, golden, learner, monkeypatch):
     first, found = tf.constant(golden["smart_inf_1/first_noise"]), []
     monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
-    logits = passes.Pass.logits
-    monkeypatch.setattr(passes.Pass, "logits", lambda self, seed, **noise: (
+    logits = Pass.logits
+    monkeypatch.setattr(Pass, "logits", lambda self, seed, **noise: (
         found.append(noise) or logits(self, seed, **noise)))
     head, config = learner.objectives[0], learner.encoder.config
     noises = {}
@@ -197,13 +198,13 @@ def test_a_head_without_weight_does_not_steer_the_noise_of_smart(
 def test_freelb_is_its_own_code(eagerly, golden, learner, case, monkeypatch):
     noises, seen = golden[f"freelb_{case}/noises"], []
     monkeypatch.setattr(adversarial.FreeLB, "_first", lambda *_: tf.constant(noises[0]))
-    logits = passes.Pass.logits
+    logits = Pass.logits
 
     def note(self, seed, **noise):
         seen.append(noise["word_noise"])
         return logits(self, seed, **noise)
 
-    monkeypatch.setattr(passes.Pass, "logits", note)
+    monkeypatch.setattr(Pass, "logits", note)
     way = adversarial.make(RobustnessSettings("freelb", **FREELB[case]))
     measures, grads, _ = way.gradients(one_pass(learner, golden), SEED)
     assert off(np.stack(seen), noises) < 1e-5
@@ -361,9 +362,9 @@ def test_class_weights_keep_the_smoothness_a_mean(eagerly, learner, golden, monk
         head = Classification(learner.encoder.config, 3, class_weights=weights, dropout_rate=0.0)
         head.set_weights(learner.objectives[0].get_weights())
         learner = Learner(learner.encoder, [head])
-        of = passes.Pass(learner, batch, learner.counts(batch), 1.0)
+        of = Pass(learner, batch, learner.counts(batch), 1.0)
         measures, grads, _ = adversarial.make(WAYS["smart"]).gradients(of, SEED)
-        _, plain, _ = passes.Plain().gradients(of, SEED)
+        _, plain, _ = Plain().gradients(of, SEED)
         found.append([measures["smoothness"]["loss"][0],
                       *(tf.convert_to_tensor(a) - tf.convert_to_tensor(b)
                         for a, b in zip(grads, plain))])
