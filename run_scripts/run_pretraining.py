@@ -24,15 +24,13 @@ from bert_tf.training.growth import StackSettings
 from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import (
     PretrainingFlags,
-    recipe_defaults,
-    settings_of,
-    text_flags,
-)
-from run_scripts.pretraining.model import (
     compare_teacher,
     find_tokenizer,
     keep_model_files,
     read_network,
+    recipe_defaults,
+    settings_of,
+    text_flags,
 )
 from run_scripts.pretraining.records import (
     beside_teacher,

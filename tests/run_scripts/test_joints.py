@@ -19,8 +19,7 @@ from data_prep.pretraining_flags import PretrainingDataFlags
 from run_scripts import run_pretraining
 from run_scripts.analysis import pretraining
 from run_scripts.finetuning import carry_out
-from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
-from run_scripts.pretraining.model import find_tokenizer
+from run_scripts.pretraining.flags import PretrainingFlags, find_tokenizer, recipe_defaults
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
