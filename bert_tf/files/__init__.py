@@ -4,16 +4,16 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["finding", "hub", "places", "reading", "staging", "writing"],
+    submodules=["hub", "places", "reading", "staging", "writing"],
     submod_attrs={
-        "finding": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "check_decodable", "check_stores",
-                    "find_files", "match_names", "with_whole_names"],
         "hub": ["dataset_commit", "fetched", "in_card", "is_hub_name", "name_of_copies",
                 "snapshot_of"],
-        "places": ["absolute", "exists", "file_size", "files_under", "identity", "is_file",
-                   "is_folder", "is_remote", "is_taken", "join_path", "list_folder", "make_folders",
-                   "normal_path", "real_path", "relative", "remove_file", "remove_folder",
-                   "same_file", "stage_folder"],
+        "places": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "absolute", "check_decodable",
+                   "check_stores", "exists", "file_size", "files_under", "find_files", "identity",
+                   "is_file", "is_folder", "is_remote", "is_taken", "join_path", "list_folder",
+                   "make_folders", "match_names", "normal_path", "real_path", "relative",
+                   "remove_file", "remove_folder", "same_file", "stage_folder",
+                   "with_whole_names"],
         "reading": ["READ_ERRORS", "READ_FLAGS", "STANDARD", "as_file", "check_input", "digest",
                     "is_gzip", "is_packed", "is_pipe", "open_file", "open_unpacked", "parse_json",
                     "read_json", "read_range", "shown_name", "unpacked_name"],

@@ -12,7 +12,7 @@ import pytest
 
 from bert_tf import files
 from bert_tf.errors import InputError, explained
-from bert_tf.files import finding, places
+from bert_tf.files import places
 from bert_tf.flags.parsing import expand_flagfiles
 from bert_tf.tasks.task_flags import TaskFlags
 from tests import stores
@@ -49,7 +49,7 @@ def test_names_are_asked_for_as_on_disk(place):
 
 def test_a_folder_whose_last_file_goes_is_empty(place, monkeypatch):
     """Another process tries whether it may write there."""
-    monkeypatch.setattr(finding, "is_folder", lambda path: True)
+    monkeypatch.setattr(places, "is_folder", lambda path: True)
     assert files.match_names(f"{place}/absent", "*.txt") == []
 
 
