@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import lazy_loader
 
 from bert_tf.errors import InputError, warn
+from bert_tf.files import places
 from bert_tf.files.places import files_under, first_line, is_file
 from bert_tf.files.reading import open_file
 
@@ -49,28 +50,10 @@ class Snapshot:
         return f"hf://{self.name}@{self.commit}, licence {self.licence or 'not stated'}"
 
 
-_taken: dict[str, Snapshot] = {}
-
-
-def is_hub_name(path: str | os.PathLike) -> bool:
-    return re.match("hf://(?!datasets/|spaces/)", os.fspath(path)) is not None
-
-
-def taken() -> list[Snapshot]:
-    return list(dict.fromkeys(_taken.values()))
-
-
 def snapshot_of(path: str | os.PathLike) -> Snapshot | None:
     """Returns the model of the Hub that a local folder or file was taken from by this process."""
-    return next((snapshot for place, snapshot in _taken.items()
+    return next((snapshot for place, snapshot in places.COPIES.items()
                  if os.path.abspath(path).startswith(place)), None)
-
-
-def name_of_copies(text: str) -> str:
-    """Returns a text with hf:// names, with the commit, in place of this process's local copies."""
-    for place, snapshot in _taken.items():
-        text = text.replace(place, f"hf://{snapshot.name}@{snapshot.commit}")
-    return text
 
 
 @functools.cache
@@ -94,18 +77,9 @@ def _say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
-    """Returns the local folder, or file, of a model of the Hub; another path as it is. InputError
-    if `path` is no path; there is no such model, it is not open, its weights are pickles, or the
-    Hub does not answer."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"the path is {path!r}; give the name of a folder or a file, a str.")
-    path = os.fspath(path)
-    return _place(path, with_weights) if is_hub_name(path) else path
-
-
 @functools.cache
-def _place(path, with_weights):
+def local_copy(path: str, with_weights: bool) -> str:
+    """Returns the local folder, or file, of a model; see `places.fetched`."""
     match = _NAME.fullmatch(path)
     if not match:
         raise InputError(f"{path}: write models of the Hub as hf://OWNER/NAME, optionally with "
@@ -114,7 +88,7 @@ def _place(path, with_weights):
     folder = _folder(path, name, revision, inner, with_weights)
     snapshot = Snapshot(name, os.path.basename(folder),
                         in_card(os.path.join(folder, _CARD), "license"))
-    _taken[os.path.abspath(folder)] = snapshot
+    places.COPIES[os.path.abspath(folder)] = snapshot
     _say(snapshot)
     return os.path.join(folder, *inner.split("/")) if inner else folder
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import lazy_loader
 
+from bert_tf import files
 from bert_tf.errors import InputError, explain_with
 
 fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
@@ -29,6 +30,8 @@ _NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST,
             NotADirectoryError: errno.ENOTDIR}
 # A store is given up after so many seconds without a first answer; its client would try for long.
 SILENCE = 30.0
+# The models of the Hub, `hub.Snapshot`, by the folders that this process took them from.
+COPIES: dict[str, Any] = {}
 _answered: set[str] = set()     # schemes of the stores that have answered this process
 # File of a job's flags in its folder; next to files, with a prefix and a dot.
 FLAGFILE = "flags.txt"
@@ -43,6 +46,27 @@ PATH_FLAGS = re.compile(
 def is_remote(path: str | os.PathLike) -> bool:
     path = os.fspath(path)
     return "://" in path and _SCHEME.match(path) is not None
+
+
+def is_hub_name(path: str | os.PathLike) -> bool:
+    return re.match("hf://(?!datasets/|spaces/)", os.fspath(path)) is not None
+
+
+def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
+    """Returns the local folder, or file, of a model of the Hub; another path as it is. InputError
+    if `path` is no path; there is no such model, it is not open, its weights are pickles, or the
+    Hub does not answer."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the path is {path!r}; give the name of a folder or a file, a str.")
+    path = os.fspath(path)
+    return files.local_copy(path, with_weights) if is_hub_name(path) else path
+
+
+def name_of_copies(text: str) -> str:
+    """Returns a text with hf:// names, with the commit, in place of this process's local copies."""
+    for place, snapshot in COPIES.items():
+        text = text.replace(place, f"hf://{snapshot.name}@{snapshot.commit}")
+    return text
 
 
 def scheme_of(path: str | os.PathLike) -> str:

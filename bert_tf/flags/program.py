@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from bert_tf import signals
 from bert_tf.errors import InputError, explained
-from bert_tf.files import FLAGFILE, hub, is_file, open_file, write_aside
+from bert_tf.files import FLAGFILE, is_file, open_file, places, write_aside
 from bert_tf.flags import help as help_pages
 from bert_tf.flags.options import changed, fields_of, shown
 from bert_tf.flags.parsing import CommandLine, define, read
@@ -69,7 +69,7 @@ def _write_flags(path, command, lines):
     with write_aside(path) as file:
         file.writelines(line + "\n" for line in [
             f"# {command} --flagfile=THIS_FILE",
-            *(f"# {copy}" for copy in hub.taken()), *lines])
+            *(f"# {copy}" for copy in dict.fromkeys(places.COPIES.values())), *lines])
 
 
 def _parse(argv, *settings):
@@ -133,6 +133,6 @@ def _call(main, parsed):
             raise
         sys.stdout.flush()      # in a log file the lines before the error precede it
         # A stop that the user asked for is not an error.
-        print(known if known.is_asked_for else f"error: {hub.name_of_copies(str(known))}",
+        print(known if known.is_asked_for else f"error: {places.name_of_copies(str(known))}",
               file=sys.stderr)
         sys.exit(known.status)

@@ -17,6 +17,7 @@ import bert_tf
 from bert_tf import checkpoints, files, model_card
 from bert_tf.errors import InputError
 from bert_tf.files import hub as ours
+from bert_tf.files import places
 from bert_tf.flags import parsing
 from bert_tf.opening import open_model
 from bert_tf.tokenization import open_tokenizer
@@ -61,7 +62,7 @@ def hub(model, tmp_path, monkeypatch):
                             address + "/{repo_id}/resolve/{revision}/{filename}")
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr(ours, "_taken", {})
+        monkeypatch.setattr(places, "COPIES", {})
         forget()
         yield hub
         forget()
@@ -69,7 +70,7 @@ def hub(model, tmp_path, monkeypatch):
 
 def forget():
     """Begins as a new process does."""
-    ours._place.cache_clear()
+    ours.local_copy.cache_clear()
 
 
 def fetched_files(hub):
@@ -85,7 +86,7 @@ def test_only_files_that_are_read_are_fetched_once(hub, model, capsys):
     out, said = capsys.readouterr()     # predictions may go to standard output
     assert not out
     assert f"hf://us/tiny@{COMMIT}, licence apache-2.0" in said
-    assert ours.taken()[0].commit == COMMIT
+    assert next(iter(places.COPIES.values())).commit == COMMIT
     hub.asked.clear()
     forget()
     assert open_model("hf://us/tiny").tokenizer.vocabulary.size == tiny.VOCAB
