@@ -12,7 +12,6 @@ from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
 from bert_tf.models.electra.learner import generator_config
 from bert_tf.models.electra.settings import GeneratorSettings
-from bert_tf.networks import building
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.recipes import RECIPES
 
@@ -144,7 +143,7 @@ def test_groups_are_those_of_a_division_in_floating_point():
 @pytest.mark.parametrize("recipe", ["bert", "t5", "xlnet", "mobilebert", "gpt"])
 def test_a_network_that_does_not_fit_into_the_memory_is_refused(recipe, monkeypatch):
     config = config_of(recipe, "base")
-    monkeypatch.setattr(building, "machine_memory", lambda: 4 * config.num_weights - 1)
+    monkeypatch.setattr(networks, "machine_memory", lambda: 4 * config.num_weights - 1)
     with pytest.raises(InputError, match=f"{config.num_weights:,} weights takes .* of memory"):
         networks.build(config)
 
