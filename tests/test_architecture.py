@@ -290,7 +290,7 @@ CHANGES = re.compile(r"(?i)quanti|prun|noise|head_mask|unit_mask|fused|packed|ta
 # The files on the way from text to BERT's loss that name a relative: tables, the encoder of BERT's
 # near relatives, tokenizers of several systems, and where something comes from.
 NAMING = {
-    "config/__init__", "config/quantisation", "config/table",
+    "config/__init__", "config/encoder", "config/quantisation",
     "data/batches/record_views", "data/masking/__init__", "data/masking/coin",
     "data/segments/pairing", "layers/encoder", "layers/variants", "networks/__init__",
     "networks/encoder", "tokenization/__init__", "tokenization/byte_bpe",

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.config import CONFIGS, PRESETS, ElmoConfig, EncoderConfig, Sizes, read_config, table
+from bert_tf.config import CONFIGS, PRESETS, ElmoConfig, EncoderConfig, Sizes, encoder, read_config
 from bert_tf.config.sizes import one_of, whole
 from bert_tf.errors import InputError
 from bert_tf.options import settle
@@ -145,7 +145,7 @@ class OtherConfig(Sizes):
     ({"n_piece": 9, "n_layer": 3, "model_type": "other"}, OtherConfig(9, 3)),
 ])
 def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "CONFIGS", {**CONFIGS, "other": OtherConfig})
+    monkeypatch.setattr(encoder, "CONFIGS", {**CONFIGS, "other": OtherConfig})
     (tmp_path / "config.json").write_text(json.dumps(values))
     config = read_config(tmp_path / "config.json")
     assert config == expected and type(config) is type(expected)
@@ -161,7 +161,7 @@ def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path
     ({"model_type": "bart"}, "json: .* 'bart' is unknown; did you mean bert. .*, other"),
 ])
 def test_refusals_of_any_configuration_name_the_file(values, message, tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "CONFIGS", {**CONFIGS, "other": OtherConfig})
+    monkeypatch.setattr(encoder, "CONFIGS", {**CONFIGS, "other": OtherConfig})
     (tmp_path / "config.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match=message):
         read_config(tmp_path / "config.json")

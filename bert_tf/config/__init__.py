@@ -6,7 +6,8 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.config": ["BertConfig"],
-    "config.encoder": ["EncoderConfig"],
+    "config.encoder": ["ALBERT", "CONFIGS", "EncoderConfig", "config_from_dict", "published",
+                       "read_config"],
     "models.deberta.config": ["DebertaConfig"],
     "models.fixed_patterns.config": ["PATTERNS", "FixedPatternConfig"],
     "models.gpt.config": ["GPTConfig"],
@@ -16,7 +17,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.recurrent.config": ["BiLstmConfig", "ElmoConfig", "SequenceLstmConfig"],
     "config.sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
     "models.t5.config": ["T5Config"],
-    "config.table": ["ALBERT", "CONFIGS", "config_from_dict", "published", "read_config"],
     "models.universal.config": ["UniversalConfig"],
     "models.xlnet.config": ["XLNetConfig"],
 })
