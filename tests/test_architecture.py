@@ -292,7 +292,7 @@ CHANGES = re.compile(r"(?i)quanti|prun|noise|head_mask|unit_mask|fused|packed|ta
 NAMING = {
     "config/__init__", "config/encoder", "config/quantisation",
     "data/batches/record_views", "data/masking/__init__", "data/masking/coin",
-    "data/segments/pairing", "layers/encoder", "layers/variants", "networks/__init__",
+    "data/segments/pairing", "layers/base", "layers/encoder", "networks/__init__",
     "networks/encoder", "tokenization/__init__", "tokenization/byte_bpe",
     "tokenization/library_classes", "tokenization/sentencepiece", "tokenization/unigram",
 }

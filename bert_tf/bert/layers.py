@@ -12,9 +12,8 @@ from keras import ops
 
 from bert_tf.config import BertConfig, Sizes
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor, register, variant
 from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
-from bert_tf.layers.variants import variant
 
 
 @register

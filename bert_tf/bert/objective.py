@@ -13,8 +13,7 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm, gather
 from bert_tf.config import BertConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import FromConfig, Tensor, register, vocabulary_logits
-from bert_tf.layers.variants import variant
+from bert_tf.layers.base import FromConfig, Tensor, register, variant, vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
 

@@ -1,10 +1,11 @@
 """The base of networks, the mixin of layers that are made and saved with a configuration, and what
 layers take from Keras: the type of tensors, the dense layer, `argmax`, and the product with the
-table of all tokens.
+table of all tokens; and the table of what other systems put in the place of a part of BERT.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import importlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeAlias
 
 import keras
@@ -15,7 +16,6 @@ from keras.src.saving import saving_lib
 from bert_tf.config import Sizes, config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.layers.activations import form_of
-from bert_tf.layers.variants import variant
 
 # Names of features in transformers and in the Model Garden, and the names here.
 _OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
@@ -28,6 +28,21 @@ _ROWS = {**dict.fromkeys(("input_ids", "encoder_input_tokens", "decoder_input_to
 Tensor: TypeAlias = Any
 
 register = keras.saving.register_keras_serializable("bert_tf")
+# Of each part: whether a configuration replaces it, and what makes the replacement.
+_VARIANTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "attention": (lambda config: keras.config.backend() == "jax" and not hasattr(
+        config, "relative_attention_num_buckets"), "layers.fused_attention", "attend"),
+    "dense": (lambda config: config.quantisation, "layers.quantisation", "make_dense"),
+    "output_bias": (lambda config: not getattr(config, "decoder_bias", True),
+                    "models.modernbert.layers", "no_bias"),
+    "output_table": (lambda config: config.prediction_width > config.embedding_width,
+                     "models.mobilebert.layers", "WiderTable"),
+    "prediction_layer": (lambda config: config.model_type == "modernbert",
+                         "models.modernbert.layers", "HiddenLayer"),
+    "reader": (lambda config: True, "objectives.lstms", "HeadReader"),      # of a head
+    "rounded_dense": (lambda config: config.quantisation.scheme == "affine",
+                      "models.mobilebert.affine", "AffineDense"),
+}
 
 
 def argmax(x: Tensor) -> Tensor:
@@ -281,3 +296,11 @@ class Network(TakesFeatures, FromConfig, keras.Model):
     def embedding_table(self) -> keras.Variable:
         """The variable [V, E] of word embeddings."""
         return self.embeddings.word_embeddings
+
+
+def variant(part: str, config: Any) -> Any:
+    """What makes a part of a configuration's network; None where BERT's own code makes it."""
+    applies, module, name = _VARIANTS[part]
+    if not applies(config):
+        return None
+    return getattr(importlib.import_module(f"bert_tf.{module}"), name)

@@ -14,8 +14,7 @@ from keras import ops
 
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
-from bert_tf.layers.base import Dense, Tensor, register
-from bert_tf.layers.variants import variant
+from bert_tf.layers.base import Dense, Tensor, register, variant
 
 
 class KeepsRanges(keras.layers.Layer):

@@ -11,9 +11,8 @@ from keras.src.utils.naming import to_snake_case
 
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.layers.base import FromConfig, Tensor, argmax
+from bert_tf.layers.base import FromConfig, Tensor, argmax, variant
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.variants import variant
 from bert_tf.objectives.divergences import DIVERGENCES
 
 Batch = Mapping[str, Tensor]
