@@ -10,7 +10,7 @@ from bert_tf.data.masking import Masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, changed, check, only, option
-from bert_tf.options import defaults_of
+from bert_tf.flags.options import defaults_of
 from bert_tf.recipes.recipe import Segments
 
 SHARE_FLAGS = ("random_share", "swapped_share")

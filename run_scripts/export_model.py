@@ -32,10 +32,10 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import check_file, file_size, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
-from bert_tf.options import settle
 from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.named import layout_of
+from bert_tf.tasks.task import settle
 from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.encoding import LONG_TEXTS, TRUNCATE
 from run_scripts import commands

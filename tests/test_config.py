@@ -9,7 +9,7 @@ import pytest
 from bert_tf.config import CONFIGS, PRESETS, ElmoConfig, EncoderConfig, Sizes, encoder, read_config
 from bert_tf.config.sizes import one_of, whole
 from bert_tf.errors import InputError
-from bert_tf.options import settle
+from bert_tf.tasks.task import settle
 
 # The multilingual and Chinese releases carry keys that their own code never reads.
 CHINESE_RELEASE = {

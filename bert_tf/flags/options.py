@@ -98,6 +98,17 @@ def default_of(field):
     return None if field.default is dataclasses.MISSING else field.default
 
 
+def defaults_of(dataclass: type) -> dict:
+    """The defaults of a dataclass's fields by name; fields without one are left out."""
+    defaults = {}
+    for field in dataclasses.fields(dataclass):
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory()
+    return defaults
+
+
 def changed(settings) -> dict[str, typing.Any]:
     return {field.name: value for field in fields_of(settings)
             if (value := getattr(settings, field.name)) != default_of(field)}

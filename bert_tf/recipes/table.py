@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import InputError, choose_from
+from bert_tf.files.reading import Values, check_shape
 from bert_tf.flags import applicable
 from bert_tf.models.modernbert.config import ModernBertConfig
 from bert_tf.models.t5.config import T5_PRESETS
 from bert_tf.models.t5.corruption import Denoising
-from bert_tf.options import Values, check_shape
 from bert_tf.recipes.recipe import MaskTokens, Recipe, Segments, Task, Term
 
 _BLOCKS = Segments("doc_sentences")

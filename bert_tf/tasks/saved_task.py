@@ -6,8 +6,8 @@ import os
 
 from bert_tf.errors import InputError, counted, nearest
 from bert_tf.files import is_file, read_json, write_json
+from bert_tf.files.reading import Values, check_shape
 from bert_tf.heads import CHOICES
-from bert_tf.options import Values, check_shape
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.squad_scorer import SCORERS

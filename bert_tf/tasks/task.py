@@ -12,7 +12,6 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import exists as is_there
 from bert_tf.files import is_file, is_folder, join_path, match_names
 from bert_tf.heads import BILSTM, HEADS
-from bert_tf.options import settle
 from bert_tf.tasks import kinds
 from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
@@ -300,3 +299,8 @@ def named_folder(folder: str, *names: str) -> str | None:
     return None
 
 
+def settle(flags: dict, *others: dict) -> dict:
+    """Returns every option of `flags` from the first dict that has it, else None: the flags, then a
+    model's saved options, then the defaults."""
+    return {name: next((source[name] for source in (flags, *others)
+                        if source.get(name) is not None), None) for name in flags}

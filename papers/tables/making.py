@@ -9,7 +9,7 @@ from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, make_folder
 from bert_tf.flags import REQUIRED, option
-from bert_tf.options import defaults_of
+from bert_tf.flags.options import defaults_of
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import named_folder
 from papers.tables import report

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file
 from bert_tf.flags import option
-from bert_tf.options import defaults_of
+from bert_tf.flags.options import defaults_of
 from papers.tables.cells import Cell, Made
 from papers.tables.making import RunFlags
 from papers.tables.table import Column

@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf.errors import counted
 from bert_tf.files import write_aside, write_json
-from bert_tf.options import defaults_of
+from bert_tf.flags.options import defaults_of
 from papers.tables.table import Difference, Table
 
 

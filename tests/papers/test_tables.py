@@ -22,7 +22,7 @@ from bert_tf.data.records.manifest import manifest_path
 from bert_tf.errors import InputError
 from bert_tf.files import locked
 from bert_tf.flags import REQUIRED
-from bert_tf.options import defaults_of
+from bert_tf.flags.options import defaults_of
 from bert_tf.tasks.named import TASKS
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import check_fits

@@ -14,7 +14,7 @@ from bert_tf.data.records.features import RecordFormat
 from bert_tf.data.segments.pairing import find_pairing
 from bert_tf.errors import InputError
 from bert_tf.files import file_size, is_gzip
-from bert_tf.options import check_shape
+from bert_tf.files.reading import check_shape
 from bert_tf.tokenization.vocabulary import has_rows
 
 _SAMPLE = 16    # records of each file that are looked at before training starts

@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.options import Values, check_shape
+from bert_tf.files.reading import Values, check_shape
 
 SUFFIX = ".manifest.json"
 _FEATURE = {"name": str, "axis": (str, int),

@@ -18,12 +18,11 @@ from bert_tf.flags import check, option
 from bert_tf.kept import check_same, differences
 from bert_tf.models.t5.scores import TextPredictions
 from bert_tf.models.t5.task_files import TextFile, TextFlags, check_labels, longest_target
-from bert_tf.options import settle
 from bert_tf.recipes import Term
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.kinds.text_to_text import GENERATION
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import Task, settle
 from bert_tf.tasks.task_flags import RunSplits
 from bert_tf.tokenization import check_sentinels
 from bert_tf.training.settings import StepSettings

@@ -9,7 +9,6 @@ import numpy as np
 
 from bert_tf.data.records import features
 from bert_tf.errors import InputError
-from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer
 from bert_tf.tasks.answer_spans import SpanOptions, SquadRecords, cut_spans
 from bert_tf.tasks.kinds.labelled import is_flat
@@ -22,7 +21,7 @@ from bert_tf.tasks.squad_answers import (
     join_documents,
     write_predictions,
 )
-from bert_tf.tasks.task import Kind
+from bert_tf.tasks.task import Kind, settle
 
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
@@ -57,8 +56,7 @@ class Span(Kind):
                              "flag out.")
         if is_training:
             saved = {name: value for name, value in saved.items() if name != THRESHOLD}
-        defaults = {**defaults_of(SpanOptions), **defaults_of(AnswerOptions)}
-        options = settle(given, saved, defaults)
+        options = settle(given, saved, {**vars(SpanOptions()), **vars(AnswerOptions())})
         if options.get(_NEGATIVE) and not given.get("scorer"):
             options["scorer"] = None        # of a model that learned that all have an answer
         return {name: value for name, value in options.items() if value is not None}
