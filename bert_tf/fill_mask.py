@@ -21,8 +21,7 @@ from bert_tf.tokenization.base import listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.encoding import pack_parts
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
-from bert_tf.tracing import compiled
-from bert_tf.training.distribution import counted_heads
+from bert_tf.training.distribution import compiled, counted_heads
 from bert_tf.training.learners.learner import Learner
 
 _ROWS = 1 << 12     # sequences that are sorted by length at a time

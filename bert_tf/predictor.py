@@ -20,9 +20,8 @@ from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import listed
 from bert_tf.tokenization.coverage import Coverage
-from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
-from bert_tf.training.distribution import counted_heads
+from bert_tf.training.distribution import compiled, counted_heads
 from bert_tf.training.learners.learner import Learner
 
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time

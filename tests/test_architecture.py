@@ -21,7 +21,7 @@ COMMON = {"errors", "files", "config", "kept"}
 ALLOWED = {
     "errors": set(), "files": {"errors", "signals"}, "signals": set(),
     "flags": {"errors", "files", "signals"},
-    "protobuf": set(), "registration": set(), "tracing": {"errors"},
+    "protobuf": set(), "registration": set(),
     "spelling": set(), "config": {"errors", "files", "spelling"},
     "heads": set(), "kept": {"errors", "files"},
     "recipes": {"errors", "config", "files", "flags"},
@@ -37,24 +37,23 @@ ALLOWED = {
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "metrics", "networks", "objectives", "data", "tasks",
-                          "checkpoints", "tokenization", "flags", "signals",
-                          "tracing"},
+                          "checkpoints", "tokenization", "flags", "signals"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "protobuf", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},
     "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
     "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "opening",
                              "networks", "objectives", "recipes", "tasks", "tokenization",
-                             "tracing", "training"},
+                             "training"},
     # A model of any format, with its tokenizer and its task.
     "opening": COMMON | {"checkpoints", "heads", "networks", "objectives", "recipes", "tasks",
                         "tokenization", "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "fill_mask": COMMON | {"checkpoints", "data", "opening", "networks", "objectives", "recipes",
-                           "tokenization", "tracing", "training"},
+                           "tokenization", "training"},
     "predictor": COMMON | {"checkpoints", "export", "fill_mask", "opening", "tasks",
-                           "tokenization", "tracing", "training"},
+                           "tokenization", "training"},
     "finetuning": COMMON | {"analysis", "checkpoints", "compression", "data",
                             "flags", "heads", "model_card", "opening",
                             "objectives", "predictor", "recipes", "tasks", "tokenization",

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from bert_tf import Classification, networks
 from bert_tf.recipes import find
-from bert_tf.tracing import compiled
 from bert_tf.training import Learner, Trainer, make_optimizer
+from bert_tf.training.distribution import compiled
 from tests.training import tiny
 
 

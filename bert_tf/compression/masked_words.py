@@ -18,7 +18,7 @@ from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.errors import InputError
 from bert_tf.opening import open_model
 from bert_tf.tokenization import find_vocabulary
-from bert_tf.tracing import compiled
+from bert_tf.training.distribution import compiled
 from bert_tf.training.learners.learner import Learner
 
 CANDIDATES = 15                 # M of the original

@@ -27,9 +27,8 @@ from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
-from bert_tf.tracing import compiled
 from bert_tf.training.batches import answer_rows
-from bert_tf.training.distribution import counted_heads
+from bert_tf.training.distribution import compiled, counted_heads
 from bert_tf.training.learners.distiller import Distiller, make_term
 
 _BATCH_SIZE = 32                # examples that a teacher reads at a time

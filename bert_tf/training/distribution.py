@@ -1,4 +1,4 @@
-"""Devices: one, several of a machine, several machines, or a TPU."""
+"""Devices: one, several of a machine, several machines, or a TPU; functions compiled for them."""
 
 import collections
 import contextlib
@@ -23,6 +23,8 @@ from bert_tf.training.settings import SharedSettings
 # Only when it is used: optimizers and predictions also run on JAX, without TensorFlow.
 tf = lazy_loader.load("tensorflow")
 
+# Where Keras and TensorFlow note at some tensors where they came from.
+_NOTES = ("_keras_logits", "assign")
 _GPUS = "/dev/nvidia[0-9]*"     # files of the driver, one for each GPU
 _LIBRARIES = "nvidia.cudnn"     # one of the packages of the extra `gpu`
 
@@ -96,6 +98,7 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
         InputError: the devices can't share the batches or can't be used; or the program is in a
             strategy's scope, whose end would fail since training clears Keras's state.
     """
+    check_backend()
     if tf.distribute.has_strategy():
         raise InputError("this can't run within strategy.scope(); leave the scope, and give "
                          "--distribution_strategy=mirrored to train on several devices.")
@@ -277,6 +280,41 @@ def silence_compiler() -> None:
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
+
+
+def check_backend() -> None:
+    """Raises InputError unless Keras computes with TensorFlow."""
+    if keras.config.backend() != "tensorflow":
+        raise InputError("prediction and the commands that train a model compute with TensorFlow, "
+                         f"but KERAS_BACKEND is {keras.config.backend()}; set it to tensorflow.")
+
+
+def compiled(function: Callable, **options: Any) -> Any:
+    """Returns a `tf.function` without autograph, whose graphs, with the weights that they hold,
+    leave memory with it. Others can't take gradients of these graphs, as they may of exported
+    models.
+
+    The notes at tensors, such as the logits of a softmax, lead back to the graph through objects
+    that Python's garbage collector can't see. TensorFlow also registers each `custom_gradient`,
+    with its tensors, until the process ends.
+    """
+    check_backend()
+    from tensorflow.python.framework import ops as graphs
+
+    @functools.wraps(function)
+    def traced(*args: Any) -> Any:
+        result = function(*args)
+        if not tf.executing_eagerly():
+            for op in tf.compat.v1.get_default_graph().get_operations():
+                if op.type == "IdentityN":      # the outputs of a `custom_gradient`
+                    attribute = op.node_def.attr.get("_gradient_op_type")
+                    if attribute and attribute.s.startswith(b"CustomGradient-"):
+                        graphs.gradient_registry._registry.pop(attribute.s.decode(), None)
+                for tensor in op.outputs:
+                    for name in _NOTES:
+                        getattr(tensor, "__dict__", {}).pop(name, None)
+        return result
+    return tf.function(traced, autograph=False, **options)
 
 
 def silence_tracing() -> None:

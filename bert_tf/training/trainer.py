@@ -18,8 +18,8 @@ from bert_tf.layers.activations import training_forms
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.metrics import perplexity
 from bert_tf.networks import Bert
-from bert_tf.tracing import compiled
 from bert_tf.training import distribution, memory
+from bert_tf.training.distribution import compiled
 from bert_tf.training.learners.learner import Learner, Pass, Plain
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES, RobustnessSettings, SharedSettings
