@@ -117,9 +117,11 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
                       settings.output_dir)
     settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
     print(describe_devices(strategy, count_workers(strategy)), flush=True)
-    for problem in (missing_gpus(), "" if workers else cluster.unjoined()):
-        if problem:
-            print(f"warning: {problem}", flush=True)
+    problems = [missing_gpus()]
+    if not workers and "TF_CONFIG" in os.environ:
+        problems.append(cluster.unjoined())
+    for problem in filter(None, problems):
+        print(f"warning: {problem}", flush=True)
     silence_tracing()
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
