@@ -161,9 +161,9 @@ def _find_program(command):
     return modules[name]
 
 
-def run() -> None:
-    """The console entry point of every command."""
-    name = re.sub(r"(-script)?\.(exe|pyw?)$", "", os.path.basename(sys.argv[0]))
+def run(name: str = "") -> None:
+    """The console entry point of every command, of the one with this `name` if it is given."""
+    name = name or re.sub(r"(-script)?\.(exe|pyw?)$", "", os.path.basename(sys.argv[0]))
     if name not in COMMANDS and len(sys.argv) > 1:
         name = sys.argv.pop(1)
     if name not in COMMANDS:

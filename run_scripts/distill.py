@@ -43,6 +43,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_long_text
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.training.settings import FineTuneSettings
+from run_scripts import commands
 
 # The options for reading texts that student and teacher share.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale",
@@ -258,4 +259,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    commands.run("bert-distill")

@@ -41,6 +41,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags.parsing import expand_flagfiles, given_flags
+from run_scripts import commands
 from run_scripts.finetuning import carry_out
 
 
@@ -64,4 +65,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    commands.run("bert-finetune")

@@ -63,4 +63,4 @@ def main(job: QuantiseFlags) -> None:
 
 
 if __name__ == "__main__":
-    commands.start(__name__)
+    commands.run("bert-quantise-model")

@@ -5,7 +5,7 @@ Example:
         --do_eval=true --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc
 """
 
-from run_scripts.finetune import run
+from run_scripts import commands
 
 if __name__ == "__main__":
-    run()
+    commands.run("bert-finetune")

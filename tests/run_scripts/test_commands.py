@@ -123,6 +123,15 @@ def test_the_task_chooses_the_flags(arguments, job, monkeypatch, tmp_path):
     assert found == [jobs.JOBS[job].classes]
 
 
+@pytest.mark.parametrize("module, flag, absent", [
+    ("finetune", "--records_only", "--vocab_file"), ("run_squad", "--records_only", "--vocab_file"),
+    ("distill", "--recipe=theseus", "--predecessor"),
+    ("quantise_model", "--measure_sensitivity", "--task_kind")])
+def test_a_module_is_the_command_with_the_flags_that_choose_a_program(module, flag, absent):
+    status, out, err = run(flag, "--help", package=f"run_scripts.{module}")
+    assert status == 0 and absent in out, err
+
+
 def test_what_decides_nothing_is_said(tmp_path):
     path = tmp_path / "mail.csv"
     path.write_text("folder,body\nham,a b\n")
