@@ -103,6 +103,8 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
     stack = stack or StackSettings()
     own = next(iter(further), None)
     records = schedule(job, settings, stack, records)
+    if job.do_train and settings.batch_size_warmup_min_size:
+        training.growing_batches.check_records(records)
     records = beside_teacher(job, recipe, config, own, records)
     terms = choose_terms(recipe, job.terms, records, config)
     stages = [training.growth.Stage(config, settings)]

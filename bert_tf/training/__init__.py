@@ -4,7 +4,8 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["adversarial", "distribution", "growth", "resume", "transfer", "trials"],
+    submodules=["adversarial", "distribution", "growing_batches", "growth", "resume", "transfer",
+                "trials"],
     submod_attrs={
         "batches": ["Feed", "predict", "put"],
         "distribution": [

@@ -27,21 +27,23 @@ def growing_batch(tokens: int, least: int, most: int, warmup_tokens: int) -> tup
     return most, sys.maxsize
 
 
+def check_records(records, are_in_order: bool = False) -> None:
+    """Raises InputError if records come in an order, or in a form, that does not allow batches of
+    several sizes."""
+    if (are_in_order or hasattr(records, "from_step") or getattr(records, "rows", 0)
+            or "input_mask" not in records.format.names):
+        raise InputError("--batch_size_warmup_min_size is for records in any order whose "
+                         "padding is marked, such as BERT's; leave the flag out.")
+
+
 class BatchSize:
     """The size of a run's next batch, which the tokens before it decide with
-    --batch_size_warmup_min_size.
-
-    Raises:
-        InputError: the records come in an order, or in a form, that does not allow other sizes.
-    """
+    --batch_size_warmup_min_size. InputError: see `check_records`."""
 
     def __init__(self, trainer: Trainer, settings: TrainSettings, records) -> None:
         self._trainer, self._most = trainer, settings.train_batch_size
         self._least = settings.batch_size_warmup_min_size
-        if (hasattr(records, "from_step") or trainer.learner.carries
-                or "input_mask" not in records.format.names):
-            raise InputError("--batch_size_warmup_min_size is for records in any order whose "
-                             "padding is marked, such as BERT's; leave the flag out.")
+        check_records(records, bool(trainer.learner.carries))
         self._tokens = settings.batch_size_warmup_tokens
         self._length = records.format.sizes["max_seq_length"]
 

@@ -544,6 +544,9 @@ def test_settings_of_another_recipe_are_refused(records, folder):
     ("xlnet", {"terms": ["permutation_lm", "masked_lm"]}, [
         "--terms: masked_lm hides", "permutation_lm shows"]),
     ("xlnet", {"terms": ["masked_lm"], "perm_size": 4}, ["--perm_size is for permutation_lm"]),
+    *((case, {"batch_size_warmup_min_size": BATCH, "batch_size_warmup_tokens": 9}, [
+        "--batch_size_warmup_min_size is for records in any order"])
+      for case in ("xlnet", "elmo", "ernie2")),
     *((case, {"max_predictions_per_seq": 4}, [
         f"of recipe {CASES[case]['recipe']}, which predicts all tokens"])
       for case in ("ltr", "gpt", "t5", "elmo", "lm_lstm", "transformer_xl")),
