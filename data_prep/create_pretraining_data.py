@@ -189,7 +189,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
 
 def run() -> None:
     flags.run(main, PretrainingDataFlags, RunnerFlags, defaults=recipe_defaults,
-              adds=lambda given: flags_of(recipes.find(given.get("recipe", "bert"))))
+              adds=lambda given: flags_of(recipes.find(given.get("recipe") or "bert")))
 
 
 if __name__ == "__main__":

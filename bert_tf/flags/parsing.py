@@ -254,9 +254,12 @@ class CommandLine:
             f"did you mean --{meant}? " if meant else "") + "--helpfull lists all."
 
     def _elsewhere(self, name):
-        """The `When` of an option that a value of another flag adds, or None."""
+        """The `When` of an option that a value of another flag adds, or None. If that flag is not
+        given, `adds` gets it as None, and may say in an InputError why nothing gives its value."""
         pairs = [(flag, value) for flag, value, kind in additions(
             self.classes, self.adds, self.given) if name in options_of([kind])]
+        if pairs and pairs[0][0] not in self.given:
+            self.adds({**self.given, pairs[0][0]: None})
         return When(pairs[0][0], tuple(value for _, value in pairs)) if pairs else None
 
 

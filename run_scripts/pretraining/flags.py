@@ -27,8 +27,7 @@ _SHARE, READINGS, _TOKEN_BYTES, _PACKED = 0.15, 3, 4, 3
 
 @dataclasses.dataclass
 class PretrainingFlags:
-    """Records, model and recipe of pre-training; `further` are the dataclasses of settings that the
-    recipe's row names."""
+    """Records, model and recipe of pre-training."""
 
     input_file: list[str] = option(
         REQUIRED, "Records to train on: files, manifests, globs or folders. With --init_checkpoint "
@@ -76,7 +75,7 @@ class PretrainingFlags:
         None, "Put several records into one row, so less padding is computed; the loss of a step "
         "does not change. Default: pack if the network allows it and this saves at least 7% of the "
         "rows, but not on a TPU; a resumed run keeps its choice.")
-    further: Sequence[Any] = ()
+    further: Sequence[Any] = ()     # filled dataclasses of settings that the recipe's row names
 
     def setting(self, name: str, default: Any = None) -> Any:
         """Returns the value of a setting that only some recipes have."""
@@ -101,7 +100,10 @@ def recipe_of(typed: Mapping[str, Any]) -> recipes.Recipe:
 
 
 def settings_of(typed: Mapping[str, Any]) -> list[type]:
-    """Returns the dataclasses of settings that the recipe's row names."""
+    """Returns the dataclasses of settings that the recipe's row names. With the recipe None, as a
+    flag of a recipe needs one, absent records are an InputError."""
+    if typed.get("recipe", "") is None and typed.get("input_file"):
+        find_files(typed["input_file"], "input_file")
     return [recipes.load(name) for name in recipe_of(typed).settings]
 
 
