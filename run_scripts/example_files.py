@@ -124,7 +124,8 @@ def _table_of(path, saved):
     line = forms.head(path).decode("utf-8", "replace").partition("\n")[0].rstrip("\r")
     if not names or all(name.removeprefix("-").isdecimal() for name in names):
         return ""
-    for form, cells in (("tsv", line.split("\t")), ("csv", next(csv.reader([line]), []))):
+    for form, cells in (("tsv", line.split("\t")), ("csv", next(csv.reader([line]), [])),
+                        ("csv", next(csv.reader([line], delimiter=";"), []))):
         if all(any(fnmatch.fnmatchcase(cell, name) for cell in cells) for name in names):
             return form
     return ""

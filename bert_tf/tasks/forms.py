@@ -99,7 +99,7 @@ def form_of_table(path: str) -> str:
     form = form_of(path)
     if not form and not ending(path) and is_file(path):
         line = head(path).partition(b"\n")[0]
-        marks = {b"\t": "tsv", b",": "csv"}
+        marks = {b"\t": "tsv", b",": "csv", b";": "csv"}
         form = next((marks[mark] for mark in marks if mark in line), "")
     if form not in TABLES.values():
         raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "

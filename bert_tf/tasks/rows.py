@@ -73,18 +73,23 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _csv_rows(path):
-    """Yields rows; a cell may span several lines, and the row has the number of its first line."""
+def _csv_rows(path, has_names=False):
+    """Yields rows; a cell may span several lines, and the row has the number of its first line.
+    Names of columns with semicolons or tabs between them, as office programs of many countries
+    write them, tell what separates cells."""
     csv.field_size_limit(_LONGEST_CELL)
-    last = 0
+    numbered, last = read_lines(path), 0
+    names = list(itertools.islice(numbered, 1))
 
     def lines():
         nonlocal last
-        for number, line in read_lines(path):
+        for number, line in itertools.chain(names, numbered):
             last = number
             yield line + "\n"
 
-    reader = csv.reader(lines(), strict=True)
+    header = re.sub('"[^"]*"', "", "".join(line for _, line in names)) if has_names else ""
+    delimiter = next((mark for mark in ",;\t" if mark in header), ",")
+    reader = csv.reader(lines(), strict=True, delimiter=delimiter)
     while True:
         first = last + 1
         try:
@@ -152,7 +157,10 @@ class Table:
         self._keyed = layout.format in _KEYED
         self.names: list[str] | None = None
         self._width, self._is_broken = None, layout.is_broken
-        rows = self._whole(_READERS[layout.format](path))
+        reader = _READERS[layout.format]
+        if layout.format == "csv":
+            reader = functools.partial(reader, has_names=layout.header)
+        rows = self._whole(reader(path))
         if layout.header and not self._keyed:
             _, self.names = next(rows, (1, None))
             self._width = self.names and len(self.names)

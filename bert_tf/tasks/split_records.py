@@ -153,12 +153,13 @@ class SplitRecords:
         self._omissions = Omissions(source.skip_malformed_lines)
         self._sizes: list[int] = []
         self._labels: collections.Counter = collections.Counter()
-        self._num_choices, self._own, last = 1, 0, None
+        self._num_choices, self._own, self._without_text, last = 1, 0, 0, None
         digest = hashlib.sha256()
         for piece in self._pieces(self._omissions):
             self._sizes.append(len(piece))
             for example in piece:
                 digest.update(repr(example).encode("utf-8", "surrogatepass"))
+                self._without_text += not any(map(str.strip, example.texts))
                 if getattr(example, "is_labelled", True):   # others are not part of the file
                     self._own += not source.task.kind.is_grouped or example.document != last
                     last = example.document
@@ -206,6 +207,9 @@ class SplitRecords:
         labels = counts.get("labels", {})
         if 0 < len(labels) <= _MOST_LABELS:
             print("  labels: " + ", ".join(f"{label} ({n:,})" for label, n in labels.items()))
+        elif labels:
+            print(f"  labels: {len(labels):,}, each comes {min(labels.values()):,} to "
+                  f"{max(labels.values()):,} times")
         for note in record["notes"]:
             print(f"  note: {note}")
         coverage.Coverage(record["coverage"]).report(record["task"]["split"])
@@ -248,6 +252,8 @@ class SplitRecords:
         held = self._own // (2 if self._source.both_orders else 1)
         if official and held not in (0, official) and self._source.fraction == 1:
             notes.append(f"{path} holds {held:,} examples, the official file {official:,}.")
+        if self._without_text:
+            notes.append(f"{path} has {counted(self._without_text, 'example')} without a text.")
         if self._omissions.unpaired:
             notes.append(f"{self._omissions.unpaired:,} lines of {path} were left out, whose "
                          "neighbours are of another question or have the same label.")

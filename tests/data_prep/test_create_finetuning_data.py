@@ -239,6 +239,16 @@ def test_skipped_lines_stand_in_the_manifest(prepare, folder):
     assert any("1 malformed lines" in note for note in dev["notes"])
 
 
+def test_texts_without_words_and_many_labels_are_counted(prepare, folder, capsys):
+    """As where the column of labels numbers the rows."""
+    (folder / "data" / "a.csv").write_text("id;body\n" + "".join(
+        f"{index};{'the' * (index > 1)}\n" for index in range(13)), encoding="utf-8")
+    prepare(task="", train_file="a.csv", text_a_column="body", label_column="id")
+    said = capsys.readouterr().out
+    assert "  labels: 13, each comes 1 to 1 times\n" in said
+    assert "a.csv has 2 examples without a text.\n" in said
+
+
 def test_documents_stay_whole(prepare, folder):
     document = "-DOCSTART- O\n\n" + "\n".join(["a O\nthe B-X\n"] * 3)
     (folder / "data/words.txt").write_text("\n".join([document] * 4), encoding="utf-8")

@@ -62,6 +62,12 @@ def test_csv(write):
     found = rows(path, ["id", "end*"], "csv")
     assert found[:2] == [(2, "1", 'a, "b"\nc', "d"), (4, "2", "", "é")]
     assert len(found[2][2]) == 200_000
+    # The names tell what separates the cells, as office programs of many countries write them.
+    for mark in ";\t":
+        path = write(f'id{mark}"a, b"\r\n1{mark}"x, ""y""\n{mark}"\n')
+        assert rows(path, ["id", "a, b"], "csv") == [(2, "1", f'x, "y"\n{mark}')]
+    assert rows(write("a;b\nc;d\n"), [0], "csv", header=False) == [(1, "a;b"), (2, "c;d")]
+    assert rows(write("a;b,c\nd,e\n"), ["c"], "csv") == [(2, "e")]
 
 
 def test_columns_of_choices_have_one_order(write):
