@@ -174,7 +174,8 @@ def _texts(raw, where):
 def _raw_paragraphs(path, is_training=False):
     """Yields (context, [(question's JSON, its name in errors), ...])."""
     if form := form_of(path):
-        yield from read_questions(path, form, is_training)
+        for context, asked in read_questions(path, form, is_training):
+            yield context, [(_with_text_id(raw), where) for raw, where in asked]
         return
     articles = read_elements(path, "data")
     if is_library_name(path):
@@ -184,8 +185,15 @@ def _raw_paragraphs(path, is_training=False):
                                                f"{path}: article {number}")):
             where = f"{path}: article {number}, paragraph {place}"
             asked = [(raw, f"{path}: question {take(raw, 'id', str, where)!r}")
-                     for raw in take(paragraph, "qas", list, where)]
+                     for raw in map(_with_text_id, take(paragraph, "qas", list, where))]
             yield take(paragraph, "context", str, where), asked
+
+
+def _with_text_id(raw):
+    """The question's JSON, whose id may be a number, as annotation tools write it."""
+    if isinstance(raw, dict) and type(raw.get("id")) is int:
+        return {**raw, "id": str(raw["id"])}
+    return raw
 
 
 def _distinct_questions(path):

@@ -110,6 +110,16 @@ def test_an_id_that_stands_twice_cannot_be_scored(tmp_path):
         read_answers(write(tmp_path, question(), question()))
 
 
+def test_an_id_may_be_a_number(tmp_path):
+    """As annotation tools write it; the official scripts know texts."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": 3, "question": "?", "context": "x", "answers": {
+        "text": ["x"], "answer_start": [0]}}), encoding="utf-8")
+    for path in (write(tmp_path, question(id=3)), rows):
+        assert list(read_answers(path)) == ["3"] == [
+            asked.id for paragraph in read_paragraphs(path, False) for asked in paragraph.questions]
+
+
 @pytest.mark.parametrize("changes, expected", [
     ({}, True), ({"answers": []}, False), ({"answers": [], "is_impossible": True}, True)])
 def test_whether_there_are_answers(tmp_path, changes, expected):
