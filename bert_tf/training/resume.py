@@ -153,14 +153,11 @@ def read_value(variable) -> np.ndarray:
     return np.asarray(held.read_value())
 
 
-def copy_state(trainer, carried: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
-    """Returns all that a checkpoint keeps of a trainer as it is now, by name; see `read_value`.
-
-    Args:
-        carried: `tensors()` of the trainer's `CarriedState`.
-    """
+def copy_state(trainer) -> dict[str, np.ndarray]:
+    """Returns all that a checkpoint keeps of a trainer as it is now, by name; see `read_value`."""
     tensors = {name: read_value(variable) for name, variable in variables(trainer).items()}
-    return tensors | {_CARRIED + name: value for name, value in (carried or {}).items()}
+    carried = trainer.state.tensors() if trainer.state else {}
+    return tensors | {_CARRIED + name: value for name, value in carried.items()}
 
 
 def check_finite(state: dict[str, np.ndarray]) -> None:

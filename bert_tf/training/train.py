@@ -212,8 +212,7 @@ class Run:
 
     def _save(self, writing):
         writing.wait()          # before the copy: there is one at a time
-        carried = self._trainer.state
-        state = resume.copy_state(self._trainer, carried.tensors() if carried else None)
+        state = resume.copy_state(self._trainer)
         if count_workers(self._trainer.strategy) > 1:
             resume.check_finite(state)      # the chief would raise alone
         if self._chief:

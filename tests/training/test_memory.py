@@ -69,7 +69,7 @@ def test_devices_and_parts_carry_the_same_rows(eagerly, records, mirrored):
 def test_a_run_goes_on_with_what_it_carried(eagerly, records, tmp_path, mirrored, capsys):
     whole = make_trainer()
     train(whole, records, 2)
-    path = tiny.save_checkpoint(tmp_path, whole, {}, 1, whole.state.tensors())
+    path = tiny.save_checkpoint(tmp_path, whole, {}, 1)
     train(whole, records, 2, 2 * BATCH)
     again, on_two = make_trainer(), make_trainer(mirrored)
     resume.restore(path, again)

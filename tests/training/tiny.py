@@ -86,9 +86,8 @@ def trainer(strategy=None, optimizer="adamw", rate=1e-2, dropout=0.0, dtype=None
     return Trainer(learner, optimizer, strategy, **options)
 
 
-def save_checkpoint(folder, a_trainer, extra, keep, carried=None):
-    """Writes the checkpoint of a trainer, which carries these tensors from step to step."""
-    return resume.write_checkpoint(folder, resume.copy_state(a_trainer, carried), extra, keep)
+def save_checkpoint(folder, a_trainer, extra, keep):
+    return resume.write_checkpoint(folder, resume.copy_state(a_trainer), extra, keep)
 
 
 def weights(a_trainer):
