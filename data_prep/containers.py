@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import google_crc32c
 
-from bert_tf.data.text import corpus, places
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import identity, open_unpacked, staged, unpacked_name
 from bert_tf.tasks import libraries
@@ -76,7 +76,7 @@ def _cut(source, boundary):
                 held = held.removeprefix(codecs.BOM_UTF8)
             end = len(held)
             if not is_last:
-                end = places.last_cut(lambda low, high, held=held: held[low:high], 0, end, boundary)
+                end = corpus.last_cut(lambda low, high, held=held: held[low:high], 0, end, boundary)
             if end:
                 yield Piece(source, held[:end], line)
                 line += held.count(b"\n", 0, end)
@@ -218,7 +218,7 @@ def _library_pieces(source, column):
 
 
 _PLAIN = Container(_plain_pieces, _plain_documents)
-_JSON = Container(lambda source, column: _cut(source, places.LINE_END), _json_documents)
+_JSON = Container(lambda source, column: _cut(source, corpus.LINE_END), _json_documents)
 _LIBRARY = Container(_library_pieces, lambda piece, column: piece.content)
 _DUMP = Container(_dump_pieces, _dump_documents)
 _EXTRACTED = Container(lambda source, column: _cut(source, _DOC_END), _extracted_documents)

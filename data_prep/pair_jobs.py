@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bert_tf.data.text import corpus, places
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.models.ernie import segments as labelled_pairs
 from bert_tf.models.t5.records import create_pairs
@@ -16,7 +16,7 @@ _SEEDS = 1 << 62        # seeds of data sets are below this number
 class LabelledJob(TextJob):
     """Pairs with labels, one per line."""
 
-    boundary = places.LINE_END
+    boundary = corpus.LINE_END
     has_sentences = False
 
     @classmethod

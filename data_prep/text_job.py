@@ -15,7 +15,7 @@ from bert_tf.data.instances.pretraining import create_instances, describe_record
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.text import corpus, places
+from bert_tf.data.text import corpus
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
@@ -74,7 +74,7 @@ class RecordJob:
         return {}
 
     def check_unchanged(self) -> None:
-        places.check_versions(self.versions)
+        corpus.check_versions(self.versions)
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
         """Returns the manifest without its shards, given the results of the calls."""
@@ -103,7 +103,7 @@ def piece_seed(seed: int, index: int) -> int:
 class TextJob(RecordJob):
     """Sequences of segments; a piece has whole documents."""
 
-    boundary = places.BLANK_LINE
+    boundary = corpus.BLANK_LINE
     report = staticmethod(statistics.report)
 
     @classmethod
@@ -117,24 +117,24 @@ class TextJob(RecordJob):
         job, self.phrases = self.job, None
         by_column = job.input_format == "columns"
         self._by_file = by_column or PAIRINGS[self.recipe.segments.pairing].in_order
-        self.pieces = places.find_pieces(job.input_file, job.piece_bytes, self._by_file,
+        self.pieces = corpus.find_pieces(job.input_file, job.piece_bytes, self._by_file,
                                          BOUNDARY if by_column else self.boundary)
         self.versions = self.pieces.versions
         self.options["do_whole_word_mask"] = self.recipe.corruption.units == "words"
         if job.phrase_file:
             self.phrases = PhraseList.read(job.phrase_file, self.tokenizer)
             self.options["phrase_file"] = self.phrases.hash
-        self.fingerprint = self._fingerprint(list(map(places.size, self.pieces)))
+        self.fingerprint = self._fingerprint(list(map(corpus.size, self.pieces)))
 
-    def checksum(self, piece: places.Piece) -> int:
-        return google_crc32c.value(places.read_piece(piece))
+    def checksum(self, piece: corpus.Piece) -> int:
+        return google_crc32c.value(corpus.read_piece(piece))
 
-    def version(self, piece: places.Piece) -> list[list]:
+    def version(self, piece: corpus.Piece) -> list[list]:
         return [[place.version, place.start, place.end, place.added.hex()] for place in piece]
 
     def check_text(self) -> None:
         for piece in self.pieces:
-            corpus.decode(places.read_piece(piece), _paths(piece))
+            corpus.decode(corpus.read_piece(piece), _paths(piece))
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
         counts, rates = statistics.merge(results)
@@ -156,11 +156,11 @@ class TextJob(RecordJob):
                 [result["token_counts"] for result in results])
         return {**made, "rates": rates, "notes": notes}
 
-    def __call__(self, index: int, piece: places.Piece) -> dict[str, Any]:
+    def __call__(self, index: int, piece: corpus.Piece) -> dict[str, Any]:
         paths = _paths(piece)
-        read = places.read_piece(piece)
+        read = corpus.read_piece(piece)
         checksum = google_crc32c.value(read)
-        lines = corpus.decode(places.without_marks(piece, read), paths)
+        lines = corpus.decode(corpus.without_marks(piece, read), paths)
         text = None
         if self.job.input_format == "columns":
             tags = needs_tags(self.recipe)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bert_tf.data.text import corpus, places, units
+from bert_tf.data.text import corpus, units
 from bert_tf.errors import InputError
 from bert_tf.files import reading
 
@@ -61,17 +61,17 @@ def cut_whole(text, size, boundary, window):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("block, window", [(1, 4), (7, 1 << 16), (1 << 20, 16)])
 @pytest.mark.parametrize("by_file, boundary", [
-    (False, places.BLANK_LINE), (True, places.BLANK_LINE), (True, units.BOUNDARY)])
+    (False, corpus.BLANK_LINE), (True, corpus.BLANK_LINE), (True, units.BOUNDARY)])
 def test_random_texts_at_all_sizes(tmp_path, monkeypatch, block, window, by_file, boundary, packed):
     rng = random.Random(1)
-    monkeypatch.setattr(places, "_BLOCK", block)
-    monkeypatch.setattr(places, "_WINDOW", window)
+    monkeypatch.setattr(corpus, "_BLOCK", block)
+    monkeypatch.setattr(corpus, "_WINDOW", window)
     monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "copies"))
     for _ in range(10):
         texts = [random_text(rng) for _ in range(rng.randint(1, 3))]
         paths = write_files(tmp_path, [gzip.compress(text) if packed and rng.random() < 0.7 else
                                        text for text in texts])
-        whole = joined(texts, places.FILE_END * by_file)
+        whole = joined(texts, corpus.FILE_END_BYTES * by_file)
         for size in (1, 2, 3, 10, 30, 100, 1000):
             pieces = list(corpus.read_pieces(paths, size, by_file, boundary))
             assert pieces == cut_whole(whole, size, boundary, window)
@@ -96,19 +96,19 @@ def test_little_of_a_text_is_read_to_find_its_pieces(tmp_path, monkeypatch):
     texts = [b"\n".join(rng.randbytes(rng.randint(1, 9000)).hex().encode() + b"\n"
                         for _ in range(900)) for _ in range(3)]
     paths, read = write_files(tmp_path, texts), []
-    monkeypatch.setattr(places.files, "read_range", lambda path, start, end: (
+    monkeypatch.setattr(corpus.files, "read_range", lambda path, start, end: (
         read.append(end - start) or reading.read_range(path, start, end)))
-    found = list(places.find_pieces(paths, 8_000_000))
-    assert len(found) == 4 and sum(map(places.size, found)) == len(joined(texts))
+    found = list(corpus.find_pieces(paths, 8_000_000))
+    assert len(found) == 4 and sum(map(corpus.size, found)) == len(joined(texts))
     assert sum(read) <= 3 * (1 << 16) + 3 < 0.01 * sum(map(len, texts))
 
 
 def test_a_file_that_shrinks_is_named(tmp_path):
     path, = write_files(tmp_path, [b"a\n\nb\n"])
-    piece, = places.find_pieces([path], 100)
+    piece, = corpus.find_pieces([path], 100)
     path.write_bytes(b"a\n")
     with pytest.raises(InputError, match="0.txt became shorter while it was read"):
-        places.read_piece(piece)
+        corpus.read_piece(piece)
 
 
 def test_gzip_is_unpacked(tmp_path):
@@ -143,8 +143,8 @@ def test_a_byte_order_mark_where_a_file_begins_is_no_text(tmp_path, pack):
     for size in (1, 3, 6, 9, 99):
         pieces = list(corpus.read_pieces(paths, size))
         assert b"".join(pieces).decode() == "a\n\nb\nc\n\n\ufeffd\n\ufeff\n"
-        found = places.find_pieces(paths, size)
-        assert [places.without_marks(piece, places.read_piece(piece)) for piece in found] == pieces
+        found = corpus.find_pieces(paths, size)
+        assert [corpus.without_marks(piece, corpus.read_piece(piece)) for piece in found] == pieces
 
 
 def test_lines_end_at_newlines_only(tmp_path):

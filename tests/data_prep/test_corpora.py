@@ -13,7 +13,7 @@ import xml.sax.saxutils
 
 import pytest
 
-from bert_tf.data.text import places
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 from data_prep import containers, corpora, extract_text, wikipedia
@@ -168,7 +168,7 @@ def divided(text):
 def test_all_white_space_makes_blank_lines(tmp_path, monkeypatch, seed, pack):
     rng = random.Random(seed)
     monkeypatch.setattr(containers, "_PIECE_BYTES", rng.choice([9, 30, 200]))
-    monkeypatch.setattr(places, "_WINDOW", 4)
+    monkeypatch.setattr(corpus, "_WINDOW", 4)
     most = rng.choice([3, 4])      # lines from one letter to the next
     white, least = (WHITE[:4], 1) if seed % 2 else (WHITE, 0)
     text = "Begin" + "".join(
