@@ -10,7 +10,7 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.data import masking
-from bert_tf.data.instances import statistics
+from bert_tf.data.instances import pretraining
 from bert_tf.data.instances.pretraining import create_instances, describe_records
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
@@ -104,7 +104,7 @@ class TextJob(RecordJob):
     """Sequences of segments; a piece has whole documents."""
 
     boundary = corpus.BLANK_LINE
-    report = staticmethod(statistics.report)
+    report = staticmethod(pretraining.report)
 
     @classmethod
     def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
@@ -137,7 +137,7 @@ class TextJob(RecordJob):
             corpus.decode(corpus.read_piece(piece), _paths(piece))
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
-        counts, rates = statistics.merge(results)
+        counts, rates = pretraining.merge(results)
         paths = self.job.input_file
         if not counts.get("instances"):
             raise InputError(_why_no_record(self.job, self.recipe, counts))
@@ -175,7 +175,7 @@ class TextJob(RecordJob):
         lines, documents = self._documents(lines, coverage.watch(self.tokenizer), marker,
                                            ", ".join(paths))
         vocabulary = self.tokenizer.vocabulary
-        counts, sample = statistics.count_text(
+        counts, sample = pretraining.count_text(
             lines, documents, vocabulary, self.recipe.segments.pairing == "doc_blocks",
             self.recipe.corruption.units)
         instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
@@ -203,10 +203,10 @@ class TextJob(RecordJob):
     def _make(self, documents, seed):
         instances = create_instances(documents, self.tokenizer.vocabulary, seed, self.recipe,
                                      self.job, self.options.get("bsz_per_host", 0))
-        counts = statistics.count_instances(instances, self.job.max_seq_length, instances.layout)
+        counts = pretraining.count_instances(instances, self.job.max_seq_length, instances.layout)
         pairing = PAIRINGS[self.recipe.segments.pairing]
         if not pairing.in_rows:
-            counts |= statistics.count_cut(
+            counts |= pretraining.count_cut(
                 instances, instances.layout.room(self.job.max_seq_length, pairing.segments == 2),
                 self.recipe.segments.sentence_ends)
         return instances, counts

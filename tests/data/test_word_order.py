@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.instances import statistics
+from bert_tf.data.instances import pretraining
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.masking import find
 from bert_tf.data.segments.pairing import RANDOM, SWAPPED
@@ -144,7 +144,7 @@ def test_shares_of_what_is_shuffled(shuffled):
     assert count > 7000 and (np.abs(share - 1 / 6) < 3 * np.sqrt(5 / 36 / count)).all()
     visible = (whole >= 5).sum() - (used & ~is_order).sum()
     assert visible > 400_000 and abs(is_order.sum() / visible - 0.05) < 0.002
-    counts = statistics.count_instances(made, SIZE, VOCABULARY.layout)
+    counts = pretraining.count_instances(made, SIZE, VOCABULARY.layout)
     assert counts["shuffled"] == is_order.sum() and counts["visible"] == visible
     assert counts["predictions"] == (used & ~is_order).sum()
     assert counts["masked"] + counts["kept"] + counts["replaced"] == counts["predictions"]

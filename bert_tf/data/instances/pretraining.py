@@ -1,24 +1,38 @@
 """Pre-training instances of one piece of a text: segments and masks, held as arrays."""
 
+import collections
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable
+import zlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.masking.base import KEEP, MASK, Masks
 from bert_tf.data.records.features import SpecialIds, pack_pairs
-from bert_tf.data.segments.pairing import SWAPPED, find_pairing, num_labels
+from bert_tf.data.segments.pairing import PAIRINGS, SWAPPED, find_pairing, num_labels
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.errors import counted
 from bert_tf.files import file_size
 from bert_tf.recipes import Recipe, load
+from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 BARE = Layout(0, 0, 0)      # no special tokens
 _BLOCK = 8192       # sequences that become arrays together
+_LENGTH_BINS = 8
+_LINE_SAMPLE = 64       # one line in so many is compared across pieces
+# Shares of the tokens: that continue a unit if whole units are worth masking, and that may be cut.
+_FEW_JOINED, _MOST_CUT = 0.01, 0.05
+# Counts, and the counts that they are a share of.
+_RATES = {"unknown_tokens": "tokens", "one_sentence_documents": "documents",
+          "random_next": "instances", "swapped_next": "instances", "full_length": "instances",
+          "predictions": "positions", "masked": "predictions", "kept": "predictions",
+          "replaced": "predictions", "shuffled": "visible"}
 
 
 def instances_of(recipe: Recipe) -> type["Instances"]:
@@ -192,3 +206,221 @@ def _place(documents, drawn, masks, most, change):
         if placed is not None:
             parts.append(placed)
     return np.concatenate(slices), parts, left_out
+
+
+def count_text(lines: Sequence[str], documents: Documents, vocabulary: Vocabulary,
+               by_document: bool = False, units: str = "words") -> tuple[dict[str, int], list[int]]:
+    """Returns the counts of one piece of text, to be summed over pieces, and hashes of a
+    sixty-fourth of its lines, to find lines repeated in several pieces. With `by_document`,
+    documents that no blank line ends are left out, and counted; for `units` see `MaskTokens`."""
+    lines = [line for line in map(str.strip, lines) if line]
+    lengths = np.array([end - first for first, end in documents.ranges])
+    unknown = vocabulary.is_unknown(documents.tokens)
+    encoded = (line.encode("utf-8") for line in lines)
+    joins = documents.joins(units)
+    counts = {
+        "documents": len(documents.ranges),
+        "one_sentence_documents": int((lengths == 1).sum()),
+        "sentences": int(lengths.sum()),
+        "tokens": len(documents.tokens),
+        **({"open_documents": 1} if documents.is_open and by_document else {}),
+        "unknown_tokens": int(unknown.sum()),
+        **({} if joins is None else {"joined_tokens": int(joins.sum())}),
+        "lines": len(lines),
+        "repeated_lines_within_pieces": len(lines) - len(set(lines)),
+    }
+    return counts, [h << 32 | zlib.adler32(line) for line in encoded
+                    if (h := zlib.crc32(line)) % _LINE_SAMPLE == 0]
+
+
+def count_instances(instances: Instances, max_seq_length: int, layout: Layout) -> dict[str, Any]:
+    """Returns the counts of the `Instances` of one piece, and a histogram of their lengths. Parts
+    that a recipe does not have (labels, masks in the records) are not counted."""
+    lengths = layout.length(*instances.slices[:, [1, 3]].T)
+    bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
+    counts = {"instances": len(lengths)}
+    counts |= instances.label_counts()
+    if instances.cut:
+        counts["cut_predictions"] = instances.cut
+    if instances.left_out:
+        counts["left_out"] = instances.left_out
+    counts["positions"] = int(lengths.sum())
+    counts["full_length"] = int((lengths == max_seq_length).sum())
+    if instances.masks is not None:
+        counts |= instances.mask_counts(instances.masks)
+    return {**counts, "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist()}
+
+
+def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]:
+    """Counts what no record of a piece has: `cut_tokens` of its text, those of them that are in
+    `long_lines`, which are longer than a sequence of `room` tokens of text, as `long_cut_tokens`.
+    `has_ends`: whether each sentence ends with a separator, which is not text."""
+    documents = instances.documents
+    begins, lengths = (instances.slices[:, columns].ravel() for columns in ([0, 2], [1, 3]))
+    begins, ends = begins[lengths > 0], (begins + lengths)[lengths > 0]     # of both segments
+    starts, total = np.array(documents.sentence_starts), len(documents.tokens)
+    is_used = np.cumsum(np.bincount(begins, minlength=total + 1)
+                        - np.bincount(ends, minlength=total + 1))[:total] > 0
+    is_left = ~is_used[:starts[-1]]
+    copied = documents.origins[is_used[starts[-1]:]]
+    is_left[copied[copied >= 0]] = False
+    if has_ends:
+        is_left[starts[1:] - 1] = False
+    if len(starts) == 1:
+        return {}
+    left, is_long = np.add.reduceat(is_left, starts[:-1], dtype=np.int64), (
+        np.diff(starts) - has_ends > room)
+    return {"cut_tokens": int(left.sum()), "long_lines": int(is_long.sum()),
+            "long_cut_tokens": int(left[is_long].sum())}
+
+
+def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
+    """Sums the counts of all pieces, {"counts": dict, "line_sample": list} each, and derives their
+    shares.
+
+    The share of repeated lines is exact for one piece. For more it is the larger of two shares:
+    within pieces, which finds the few lines that come again and again, and in the sample, which
+    finds documents that are in several pieces.
+    """
+    counts = collections.Counter()
+    histogram = np.zeros(_LENGTH_BINS, int)
+    for result in results:
+        counts.update({k: v for k, v in result["counts"].items() if k != "length_histogram"})
+        histogram += result["counts"]["length_histogram"]
+
+    sample = [h for result in results for h in result["line_sample"]]
+    repeated = counts["repeated_lines_within_pieces"] / max(counts["lines"], 1)
+    if len(results) > 1 and sample:
+        repeated = max(repeated, 1 - len(set(sample)) / len(sample))
+    rates = {"repeated_lines": repeated} | {
+        part if part != "predictions" else "predicted_positions":
+        counts[part] / max(counts[whole], 1) for part, whole in _RATES.items() if part in counts}
+    return {**counts, "length_histogram": histogram.tolist()}, rates
+
+
+def _instances(record):
+    counts, rates, options = record["counts"], record["rates"], record["options"]
+    line = (f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
+            f"({counts['positions'] / counts['instances']:.0f} on average)")
+    if "random_next" in rates:
+        line += f", {rates['random_next']:.1%} with " + (
+            "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
+        if "swapped_next" in rates:
+            line += f", {rates['swapped_next']:.1%} with A and B swapped"
+    if counts.get("left_out"):
+        line += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer and "
+                 "left out")
+    return line
+
+
+def report(record: dict[str, Any]) -> str:
+    counts, rates, options = record["counts"], record["rates"], record["options"]
+    coverage = Coverage(record["coverage"])
+    lines = [
+        f"{counted(counts['documents'], 'document')}, {counted(counts['sentences'], 'sentence')}, "
+        f"{counts['tokens']:,} tokens, {coverage.shares}, "
+        f"{rates['repeated_lines']:.1%} repeated lines", _instances(record)]
+    if counts.get("cut_tokens"):
+        lines.append(f"{counts['cut_tokens']:,} tokens, "
+                     f"{counts['cut_tokens'] / counts['tokens']:.1%} of the text, are cut and in "
+                     "no record")
+        if counts["long_lines"] and not counts.get("left_out"):
+            lines[-1] += (f"; {counted(counts['long_lines'], 'line')} of it are longer than a "
+                          "sequence")
+    if "pairs" in counts:
+        length, share = (counts[name] / counts[of] for name, of in (
+            ("target_tokens", "pairs"), ("pairs", "instances")))
+        lines.append(f"{counts['pairs']:,} targets of {length:.1f} tokens, {share:.1f} in a row of "
+                     f"up to {options['max_target_length']}")
+    labels = [count for name, count in counts.items() if name.startswith("label_")]
+    if len(labels) > 1:
+        lines.append("labels: " + ", ".join(f"{label / sum(labels):.1%}" for label in labels))
+    if "predicted_positions" in rates:
+        lines.append(
+            f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
+            f"tokens: {rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, "
+            f"{rates['replaced']:.1%} replaced")
+    if "shuffled" in rates:
+        lines.append(f"{counts['shuffled']:,} more tokens are shuffled, three neighbours at a "
+                     f"time: {rates['shuffled']:.2%} of those that are not predicted")
+    if counts.get("cut_predictions"):
+        share = counts["cut_predictions"] / max(counts["positions"], 1)
+        lines.append(f"{counts['cut_predictions']:,} predictions, {share:.2%} of the tokens, are "
+                     "more than --max_predictions_per_seq has room for and left out"
+                     + ("" if "predictions" in counts else " in an epoch"))
+    return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
+
+
+def _is_swapped(record):
+    return recipes.of_manifest(record).segments.negatives == "swapped"
+
+
+def _warnings(record):
+    rates = record["rates"]
+    # A network of spelled words reads any word.
+    if "spelling_0" not in record["features"]:
+        yield from Coverage(record["coverage"]).warnings(
+            ("vocab_file", "do_lower_case", "strip_accents"))
+    is_labelled = PAIRINGS[recipes.of_manifest(record).segments.pairing].is_labelled
+    if rates["repeated_lines"] > 0.1 and not is_labelled:      # a text may be in many pairs
+        yield "many lines are repeated: the model will learn them by heart; remove them first."
+    yield from (_warnings_on_pairs if "random_next" in rates else _warnings_on_texts)(record)
+    yield from _warnings_on_units(record)
+    yield from record["notes"]
+
+
+def _warnings_on_units(record):
+    """Yields a warning if what is masked whole are single tokens, as the words of Chinese are."""
+    counts, units = record["counts"], recipes.of_manifest(record).corruption.units
+    share = counts.get("joined_tokens", counts["tokens"]) / max(counts["tokens"], 1)
+    if share > _FEW_JOINED:
+        return
+    almost = "almost " * (share > 0)
+    if units == "words":
+        yield (f"{almost}no word of the text has two tokens, so whole-word masks are "
+               "masks of single tokens. In Chinese and other text whose words are runs of "
+               "characters, say which characters are a word: give --input_format=columns and a "
+               "file with one word per line, or --masking_units=phrases and a --phrase_file with "
+               "one word per line.")
+    elif units == "phrases":
+        yield (f"{almost}no phrase of --phrase_file is in the text, so masks are masks "
+               "of single tokens: give the phrases of this text, as it writes them.")
+
+
+def _warnings_on_pairs(record):
+    counts, rates, swapped = record["counts"], record["rates"], _is_swapped(record)
+    if (cut := counts.get("long_cut_tokens", 0) / max(counts["tokens"], 1)) > _MOST_CUT:
+        yield (f"{cut:.0%} of the tokens are cut from lines that are longer than a sequence: raise "
+               "--max_seq_length, or give one sentence per line.")
+    if rates["one_sentence_documents"] > 0.1:
+        yield (f"{rates['one_sentence_documents']:.0%} of the documents have one sentence, so "
+               "their next sentence is always a random one. Put blank lines between documents "
+               "only, not between their sentences.")
+    if counts["documents"] < 2 and not swapped:
+        yield ("there is one document only: random next sentences come from it too, so next "
+               "sentence prediction can't be learned. Put blank lines between documents.")
+    if rates["random_next"] > 0.65:
+        yield (f"most {'pairs are not in order' if swapped else 'next sentences are random'}: "
+               "documents or sentences are short or long for --max_seq_length; a model can "
+               "guess the label from the base rate.")
+
+
+def _warnings_on_texts(record):
+    counts, segments = record["counts"], recipes.of_manifest(record).segments
+    # The text of a stream is written once, whatever the flag says.
+    copies = 1 if segments.pairing == "text_stream" else record["options"]["dupe_factor"]
+    ends = segments.sentence_ends       # the last one of a sequence is its own separator
+    used = (counts["instance_tokens"] + ends * counts["instances"]) / (counts["tokens"] * copies)
+    pairing = PAIRINGS[segments.pairing]
+    # Where a sequence may end with a part of a sentence, some is left out of any text.
+    if used < (0.7 if pairing.in_order else 0.95) and (not ends or counts.get("left_out")):
+        ending = " and in documents that no blank line ends" * bool(counts.get("open_documents"))
+        place = (f"in sentences that are longer than --max_seq_length{ending}: raise it, or give "
+                 "shorter sentences, one per line.")
+        if pairing.in_rows:
+            place = ("in the last batch, which is not full: give more text, or a smaller "
+                     "--bsz_per_host.")
+        yield f"{1 - used:.0%} of the tokens are left out, {place}"
+    if not {"predictions", "label_1", "pairs"} & counts.keys() and copies > 1:
+        yield ("the records repeat each other, since neither their masks nor their segments "
+               "are drawn at random: --dupe_factor=1 is enough.")
