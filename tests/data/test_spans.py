@@ -15,7 +15,7 @@ from bert_tf.data.text import corpus
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.models.spanbert.masks import DynamicSpans
-from bert_tf.recipes.recipe import Segments
+from bert_tf.recipes.recipe import Segments, load
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
@@ -159,7 +159,7 @@ def test_blocks_pass_over_long_sentences(sentences, room, expected):
     ends = np.cumsum([len(document) for document in sentences]).tolist()
     documents = Documents(np.arange(sum(sizes)), starts, list(zip([0, *ends], ends)),
                           np.zeros(sum(sizes), np.uint8))
-    draw = data.PAIRINGS["doc_blocks"].draw
+    draw = load(data.PAIRINGS["doc_blocks"].draw)
     options = types.SimpleNamespace(dupe_factor=2)
     found = [(first, first + length) for first, length, *_ in draw(
         documents, None, room, options, Segments("doc_blocks"))]

@@ -99,8 +99,7 @@ class Instances:
         pairing = find_pairing(recipe.segments)
         layout = BARE if recipe.segments.bare else vocabulary.layout
         room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
-        assert pairing.draw is not None
-        drawn = pairing.draw(documents, stream, room, options, recipe.segments)
+        drawn = load(pairing.draw)(documents, stream, room, options, recipe.segments)
         # Where there may be one segment or two, one has the room of a separator more.
         most = room + pairing.in_order * layout.between
         dynamic, masks_of = recipe.corruption.dynamic, masking.find(recipe.corruption)

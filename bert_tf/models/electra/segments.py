@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from bert_tf.data.segments.pairs import Slices
+from bert_tf.data.segments.pairing import Slices
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.recipe import Segments

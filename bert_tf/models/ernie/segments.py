@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from bert_tf.data.segments import pairs
-from bert_tf.data.segments.pairs import cut_to_room
+from bert_tf.data.segments import pairing
+from bert_tf.data.segments.pairing import cut_to_room
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
@@ -125,7 +125,8 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
     for _ in range(options.dupe_factor):
         for first, end in documents.ranges:
             while first < end:
-                target = pairs.target_length(stream, room - MOST_PARTS + 1, options.short_seq_prob)
+                target = pairing.target_length(stream, room - MOST_PARTS + 1,
+                                               options.short_seq_prob)
                 # As many sentences as fit, one at least.
                 last = bisect_left(starts, starts[first] + target + 1, first + 1, end + 1) - 1
                 last = max(last, first + 1)
@@ -160,9 +161,9 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
     stream.shuffle(ranges)
     for _ in range(options.dupe_factor):
         for index, (begin, end) in enumerate(ranges):
-            first, target = begin, pairs.target_length(stream, room, options.short_seq_prob)
+            first, target = begin, pairing.target_length(stream, room, options.short_seq_prob)
             while first < end:
-                split, last = pairs.gather(starts, first, end, target, stream)
+                split, last = pairing.gather(starts, first, end, target, stream)
                 apart = [*range(begin, first - 1), *range(split + 1, end)]
                 possible = [label for label, is_possible in (
                     (ADJACENT, split < last), (SAME_DOCUMENT, apart),
@@ -174,13 +175,13 @@ def sentence_distance(documents: Documents, stream: PythonRandom, room: int, opt
                 if label != ADJACENT:
                     b_end, following = end, split
                     if label == OTHER_DOCUMENT:
-                        b_first, b_end = pairs.random_sentence(documents, index, stream)
+                        b_first, b_end = pairing.random_sentence(documents, index, stream)
                     else:
                         b_first = apart[stream.below(len(apart))]
                         b_end = first - 1 if b_first < first else end
                     b_target = starts[b_first] + target - (starts[split] - starts[first])
                     b_last = bisect_left(starts, b_target, b_first + 1, b_end)
                 a_length, b_length = starts[split] - starts[first], starts[b_last] - starts[b_first]
-                yield *pairs.cut_to_room(starts[first], a_length, starts[b_first], b_length, room,
+                yield *pairing.cut_to_room(starts[first], a_length, starts[b_first], b_length, room,
                                    stream), label
                 first = following

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from bert_tf.data.segments.pairs import Slices, cut_to_room, random_sentence
+from bert_tf.data.segments.pairing import Slices, cut_to_room, random_sentence
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.recipe import Segments
