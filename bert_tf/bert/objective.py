@@ -14,8 +14,7 @@ from bert_tf.bert.layers import LayerNorm, gather
 from bert_tf.config import BertConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register, variant, vocabulary_logits
-from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.classification import Classification
+from bert_tf.objectives.base import Batch, LabelHead, Objective
 
 
 def used(values: Tensor, batch: Batch) -> Tensor:
@@ -136,7 +135,7 @@ class MaskedLM(Objective):
 
 
 @register
-class SentencePrediction(Classification):
+class SentencePrediction(LabelHead):
     """A class of the sequence (google-research/bert, `get_next_sentence_output`).
 
     With two labels it predicts the next sentence: 0 where the second segment follows the first in
@@ -148,4 +147,4 @@ class SentencePrediction(Classification):
 
     def __init__(self, config: BertConfig, num_labels: int = 2, name: str = "next_sentence",
                  dropout_rate: float = 0.0, **kwargs: Any):
-        super().__init__(config, num_labels, name, dropout_rate=dropout_rate, **kwargs)
+        super().__init__(config, num_labels, name=name, dropout_rate=dropout_rate, **kwargs)
