@@ -17,8 +17,7 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import Tensor, argmax, register
+from bert_tf.layers.base import ACTIVATIONS, Tensor, argmax, register
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
 from bert_tf.objectives.base import Batch, Objective, example_weights, ratio

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import config
-from bert_tf.layers.activations import ACTIVATIONS, training_forms
-from bert_tf.layers.base import Dense, argmax
+from bert_tf.layers.base import ACTIVATIONS, Dense, argmax, training_forms
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -18,8 +18,7 @@ from bert_tf.bert.layers import (
     segment_vectors,
 )
 from bert_tf.config import DebertaConfig
-from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.models.deberta.config import DIFFERENCE

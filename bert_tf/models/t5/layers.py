@@ -16,8 +16,7 @@ from keras import ops
 
 from bert_tf.bert.layers import join_heads, split_heads
 from bert_tf.config import T5Config
-from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import Dense, FromConfig, Tensor, register
+from bert_tf.layers.base import ACTIVATIONS, Dense, FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_heads
 from bert_tf.layers.seeds import dropout, split_seed
 

@@ -13,8 +13,7 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, SelfAttention, segment_vectors
 from bert_tf.config import UniversalConfig
-from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import Dense, FromConfig, Tensor, register
+from bert_tf.layers.base import ACTIVATIONS, Dense, FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_joined_heads
 from bert_tf.layers.seeds import dropout, split_seed
 
