@@ -48,6 +48,17 @@ def test_of_equally_similar_names_the_one_with_the_same_beginning_is_meant(wrong
     assert nearest(wrong, ["adamw", "radam", "lamb"]) == meant
 
 
+@pytest.mark.parametrize("wrong, meant", [
+    ("batch_size", "train_batch_size"), ("epochs", "num_train_epochs"), ("train", "do_train"),
+    ("steps", "num_train_steps"), ("seed", "random_seed"), ("lr", ""),
+    ("save_steps", "save_checkpoints_steps"), ("output", "output_dir")])
+def test_the_short_names_of_other_libraries_mean_the_flags_that_hold_their_words(wrong, meant):
+    assert nearest(wrong, [
+        "eval_batch_size", "train_batch_size", "grid_num_train_epochs", "num_train_epochs",
+        "do_train", "train_file", "eval_steps", "num_train_steps", "train_fraction_seed",
+        "random_seed", "adv_lr", "save_checkpoints_steps", "output_dir"], 0.65) == meant
+
+
 def test_every_kind_is_read():
     assert parse("--name=n", "--files=a,b", "--many=", "--number=-4", "--maybe=7", "--speed=1e-3",
                  "--fast", "--kind=y") == Job("n", ["a", "b"], [], -4, 7, 1e-3, True, "y")
