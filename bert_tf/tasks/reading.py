@@ -230,7 +230,7 @@ def _read_table(task, layout, path, omissions):
     table = Table(path, layout, omissions)
     text_keys = table.keys(layout.texts)
     choice_keys = table.keys(layout.choices)
-    label_of = _label_reader(task, layout, path, table)
+    label_of = _label_reader(task, layout, path, table, text_keys)
     only_key, only = None, None
     if layout.only:
         [only_key], only = table.keys(layout.only[:1]), layout.only[1]
@@ -275,7 +275,7 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
     return [context, *(" ".join([*beginning, choice]) for choice in choices)]
 
 
-def _label_reader(task, layout, path, table):
+def _label_reader(task, layout, path, table, text_keys):
     """Returns the function (row, name of the line) that reads the label of a row of a table; None
     where rows have none."""
     if layout.label is None:
@@ -284,6 +284,9 @@ def _label_reader(task, layout, path, table):
         return _labels_reader(task, layout, path, table)
     several = ", and --multi_label reads several columns" * ("," in str(layout.label))
     key, = table.keys([layout.label], several)[:1]
+    if key in text_keys:
+        raise InputError(f"{path}: column {layout.label!r} is the text and also the label; name "
+                         "the right column with --label_column.")
 
     def read(row, where):
         raw = _cell(row, key)

@@ -377,6 +377,13 @@ def test_flags_of_beams_are_for_heads_with_beams(style, has_negatives, is_used):
         SquadFlags(null_score_diff_threshold=0.5).with_options(SQUAD[False], options)
 
 
+def test_the_label_is_no_text(tmp_path):
+    (tmp_path / "a.csv").write_text("body,folder\nx,a\ny,b\n", encoding="utf-8")
+    task = own_task("classification", {"train": "a.csv"}, ["1"], "folder")
+    with pytest.raises(InputError, match="a.csv: column 'folder' is the text and also the label"):
+        discover_labels(task, "train", str(tmp_path / "a.csv"))
+
+
 def test_one_label_is_none(tmp_path):
     (tmp_path / "a.tsv").write_text("t\tl\nx\t1\ny\t1\n", encoding="utf-8")
     task = own_task("classification", {"train": "a.tsv"}, ["t"], "l")
