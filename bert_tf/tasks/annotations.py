@@ -7,8 +7,8 @@ are read, each with the documentation of its tool as the source:
 - doccano (1.8): `text`, and spans under `label`, `labels` or `entities`;
 - Prodigy (1.15): `text`, `spans`, and its own words under `tokens`; only accepted answers;
 - Label Studio (1.13): JSON with `data` and `annotations`, and JSON-MIN;
-- spaCy (2 and 3): [text, {"entities": spans}], `Doc.to_json`, and the JSON of training with
-  `paragraphs`.
+- spaCy (2 and 3): [text, {"entities": spans}], also a list of them under `annotations` beside
+  `classes` (tecoholic's NER annotator), `Doc.to_json`, and the JSON of training with `paragraphs`.
 
 A span is [start, end, name] or an object; its places count characters. Where a form has no words of
 its own, a text is split as BERT splits it: at white space, and each punctuation mark and each
@@ -102,8 +102,8 @@ def split_words(text: str) -> list[tuple[str, int, int]]:
 
 def _json(path, layout):
     for document, (line, value) in enumerate(json_values(path)):
-        is_object = isinstance(value, dict)
-        cells = value if is_object and "paragraphs" not in value else None
+        holds_one = isinstance(value, dict) and not ({"paragraphs", "classes"} & value.keys())
+        cells = value if holds_one else None
         yield path, line, document, cells, lambda value=value: _read(value, layout)
 
 
@@ -216,8 +216,14 @@ def _read_paragraphs(row, layout):
                         None if layout.label is None else [token["ner"] for token in tokens])
 
 
+def _read_pairs(row, layout):
+    for pair in filter(None, row["annotations"]):       # None: a text that was passed over
+        yield from _read(pair, layout)
+
+
 # The readers of objects: the first that fits.
 _FORMS: tuple[tuple[Callable, Callable], ...] = (
+    (lambda row: "classes" in row and isinstance(row.get("annotations"), list), _read_pairs),
     (lambda row: isinstance(row.get("paragraphs"), list), _read_paragraphs),
     (lambda row: isinstance(row.get("data"), dict)
      and isinstance(row.get("annotations", row.get("completions")), list), _read_label_studio),

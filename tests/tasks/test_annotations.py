@@ -64,6 +64,8 @@ FORMS = {
          "annotator": 1, "annotation_id": 3, "created_at": "2024-01-01T00:00:00Z"},
         {"text": WITHOUT, "id": 8, "annotator": 1, "annotation_id": 4, "created_at": "2024"}],
     "spaCy's pairs": [[TEXT, {"entities": SPANS}], [WITHOUT, {"entities": []}]],
+    "spaCy's pairs of an annotator": [{"classes": ["PER", "LOC", "DRUG"], "annotations": [
+        [TEXT, {"entities": SPANS}], None, [WITHOUT, {"entities": []}]]}],
     "spaCy's Doc.to_json": [{"text": TEXT, "ents": keyed(**START), "sents": []},
                             {"text": WITHOUT, "ents": []}],
     "spaCy's JSON of training": [{"id": 0, "paragraphs": [{"raw": TEXT, "sentences": [
