@@ -279,6 +279,11 @@ class AdamWeightDecay(ClippingOptimizer):
 
     compiles = True         # whether XLA may compile updates; see `one_pass`
     default_name = "adamw"
+    # Arguments of a class, and attributes, that `get_config` holds.
+    config_keys: tuple[str, ...] = (
+        "beta_1", "beta_2", "epsilon", "bias_correction", "epsilon_hat", "corrects_decay",
+        "clip_norm", "per_prediction", "skip_nonfinite", "average", "average_decay",
+        "average_start", "not_clipped", "not_decayed", "rate_factors", "gradient_factors")
 
     def __init__(
             self, learning_rate: float | WarmupLinearDecay = 1e-4, weight_decay: float = 0.01,
@@ -336,16 +341,19 @@ class AdamWeightDecay(ClippingOptimizer):
         return super()._clipped(grads, variables)
 
     def _clips_late(self, index):
-        return (type(self).update_step is AdamWeightDecay.update_step
+        return (type(self)._update is AdamWeightDecay._update
                 and self._is_compiled(self._trainable_variables[index]))
 
     def update_step(self, gradient, variable, learning_rate) -> None:
         index = self._get_variable_index(variable)
-        m, v = self._momentums[index], self._velocities[index]
-        gradient = ops.cast(gradient, variable.dtype)
         rate = ops.cast(learning_rate, variable.dtype)
         if self._rate_factors[index] != 1:
             rate = rate * self._rate_factors[index]
+        self._update(index, ops.cast(gradient, variable.dtype), variable, rate)
+
+    def _update(self, index, gradient, variable, rate):
+        """Updates a variable, the one with this index, and its state, at its own rate."""
+        m, v = self._momentums[index], self._velocities[index]
         arrays = [gradient, variable, m.value, v.value]
         first, second = (ops.cast(value, variable.dtype) for value in self._corrections)
         epsilon = ops.cast(self.epsilon, variable.dtype)
@@ -414,15 +422,13 @@ class AdamWeightDecay(ClippingOptimizer):
         return delta + rounded(decay)
 
     def get_config(self):
-        config = super().get_config() | {name: getattr(self, name) for name in (
-            "beta_1", "beta_2", "epsilon", "bias_correction", "epsilon_hat", "corrects_decay",
-            "clip_norm", "per_prediction", "skip_nonfinite", "average", "average_decay",
-            "average_start")}
-        return config | {
-            "weight_decay": self.decay, "not_clipped": list(self.not_clipped),
-            "not_decayed": list(self.not_decayed),
-            "rate_factors": [list(pair) for pair in self.rate_factors],
-            "gradient_factors": [list(pair) for pair in self.gradient_factors]}
+        return {**super().get_config(), "weight_decay": self.decay, **{
+            key: _as_lists(getattr(self, key)) for kind in type(self).__mro__
+            for key in vars(kind).get("config_keys", ())}}
+
+
+def _as_lists(value):
+    return list(map(_as_lists, value)) if isinstance(value, tuple) else value
 
 
 @register

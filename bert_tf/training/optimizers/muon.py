@@ -74,6 +74,7 @@ class Muon(AdamWeightDecay):
     """
 
     default_name = "muon"
+    config_keys = ("scale", "momentum", "word_factor", "matrices")
 
     def __init__(self, *args: Any, scale: float = 0.2, momentum: float = 0.95,
                  word_factor: float = 2.0, matrices: Sequence[str] = MATRICES, **kwargs: Any):
@@ -105,12 +106,11 @@ class Muon(AdamWeightDecay):
         return self._velocities[index] is not None and self._is_compiled(
             self._trainable_variables[index])
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        index = self._get_variable_index(variable)
+    def _update(self, index, gradient, variable, rate):
         if self._velocities[index] is not None:
-            super().update_step(gradient, variable, learning_rate)
+            super()._update(index, gradient, variable, rate)
             return
-        gradient, old = ops.cast(gradient, variable.dtype), self._momentums[index]
+        old = self._momentums[index]
         momentum = self.momentum * old + (1 - self.momentum) * gradient
         ahead = self.momentum * momentum + (1 - self.momentum) * gradient
         rows, columns, count = as_matrix(self._trainable_variables[index].path, variable.shape)
@@ -120,9 +120,4 @@ class Muon(AdamWeightDecay):
         delta = ops.reshape(delta, variable.shape)
         if self._is_decayed[index]:
             delta = delta + self.decay * variable
-        rate = ops.cast(learning_rate, variable.dtype) * self._rate_factors[index]
         self._assign([(variable, variable - rate * delta), (old, momentum)])
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "scale": self.scale, "momentum": self.momentum,
-                "word_factor": self.word_factor, "matrices": list(self.matrices)}

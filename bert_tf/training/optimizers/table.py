@@ -75,8 +75,7 @@ OPTIMIZERS = {
     "adamax": Optimizer(
         "variants.Adamax", "MT-DNN's; it decays all weights, and counts the steps of each weight "
         "from its first gradient."),
-    "adamaxw": Optimizer("variants.AdamaxWeightDecay", "the optimizer of MT-DNN's later code.",
-                         {"not_decayed": NOT_DECAYED}),
+    "adamaxw": Optimizer("variants.AdamaxWeightDecay", "the optimizer of MT-DNN's later code."),
     "huggingface_adamw": Optimizer(
         "variants.CountedAdam", "adamw with another epsilon; it counts the steps of each weight "
         "from its first gradient."),

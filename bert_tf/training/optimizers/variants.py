@@ -31,13 +31,13 @@ class AveragedAdam(AdamWeightDecay):
         for average, variable in zip(self.averages, variables):
             average.assign(variable)
 
-    def update_step(self, gradient, variable, learning_rate) -> None:
+    def _update(self, index, gradient, variable, rate):
         step = ops.cast(self.iterations, variable.dtype)
         # Weights may have been loaded since the averages were made.
         share = ops.where(step > 0, ops.minimum(self.MOST, (1 + step) / (10 + step)), 0.0)
-        average = self.averages[self._get_variable_index(variable)]
+        average = self.averages[index]
         self.assign(average, average - (1 - share) * (average - variable))
-        super().update_step(gradient, variable, learning_rate)
+        super()._update(index, gradient, variable, rate)
 
 
 @register
@@ -81,21 +81,19 @@ class BertAdam(AdamWeightDecay):
     """
 
     default_name = "pytorch_bert_adam"
+    config_keys = ("clip_each",)
 
     def __init__(self, *args: Any, clip_each: float = 1.0, **kwargs: Any):
         super().__init__(*args, **{"bias_correction": False, "clip_norm": 0.0, **kwargs})
         self.clip_each = clip_each
 
-    def update_step(self, gradient, variable, learning_rate) -> None:
+    def _update(self, index, gradient, variable, rate):
         if self.clip_each:
             norm = ops.sqrt(ops.sum(ops.square(ops.cast(gradient, "float32"))))
             # norm - norm is NaN where the norm is infinite.
             scale = ops.minimum(self.clip_each / (norm + _LEAST), 1.0) + (norm - norm)
             gradient = gradient * ops.cast(scale, gradient.dtype)
-        super().update_step(gradient, variable, learning_rate)
-
-    def get_config(self):
-        return {**super().get_config(), "clip_each": self.clip_each}
+        super()._update(index, gradient, variable, rate)
 
 
 @register
@@ -117,22 +115,64 @@ class CountedAdam(AdamWeightDecay):
         self._counts = [self.add_variable(
             (), "zeros", "float32", name=f"{v.path.replace('/', '_')}_count") for v in variables]
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        index = self._get_variable_index(variable)
+    def _update(self, index, gradient, variable, rate):
         m, v, count = self._momentums[index], self._velocities[index], self._counts[index]
-        gradient = ops.cast(gradient, variable.dtype)
         has_begun = ops.logical_or(count > 0, ops.any(gradient != 0))
         new_m = self.beta_1 * m + (1 - self.beta_1) * gradient
-        new_v = self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient)
-        first, second = (1 - ops.power(ops.cast(beta, variable.dtype), count + 1)
-                         for beta in (self.beta_1, self.beta_2))
-        rate = ops.cast(learning_rate, variable.dtype) * self._rate_factors[index]
-        moved = variable - rate * ops.sqrt(second) / first * new_m / (
-            ops.sqrt(new_v) + self.epsilon)
-        if self._is_decayed[index]:
-            moved = moved * (1 - rate * self.decay)
+        new_v = self._second_moment(v, gradient)
+        moved = self._moved(index, variable, rate, new_m, new_v, count)
         self._assign([(old, ops.where(has_begun, new, old)) for old, new in (
             (m, new_m), (v, new_v), (variable, moved), (count, count + 1))])
+
+    def _second_moment(self, v, gradient):
+        return self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient)
+
+    def _moved(self, index, variable, rate, m, v, count):
+        first, second = (1 - ops.power(ops.cast(beta, variable.dtype), count + 1)
+                         for beta in (self.beta_1, self.beta_2))
+        moved = variable - rate * ops.sqrt(second) / first * m / (ops.sqrt(v) + self.epsilon)
+        return moved * (1 - rate * self.decay) if self._is_decayed[index] else moved
+
+
+@register
+class Adamax(CountedAdam):
+    """Adamax (arXiv:1412.6980, section 7.1) with decay, as in namisan/mt-dnn v0.1, bert_optim.py.
+
+    Every variable also has the rate of its own count: the head of a task that first comes at step
+    10 begins its warm-up there. From then on it is moved and decayed in steps of other tasks too.
+    No moment is corrected, and all variables are decayed unless `not_decayed` names them.
+    """
+
+    default_name = "adamax"
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **{"not_decayed": (), "epsilon": 1e-6, **kwargs})
+
+    def _second_moment(self, v, gradient):
+        return ops.maximum(self.beta_2 * v, ops.abs(gradient) + self.epsilon)
+
+    def _moved(self, index, variable, rate, m, v, count):
+        if callable(self._learning_rate):
+            rate = ops.cast(self._learning_rate(count), variable.dtype) * self._rate_factors[index]
+        delta = m / (v + self.epsilon)
+        return variable - rate * (delta + self.decay * variable if self._is_decayed[index]
+                                  else delta)
+
+
+@register
+class AdamaxWeightDecay(CountedAdam):
+    """Adamax of namisan/mt-dnn's later code, mt_dnn/optim.py AdamaxW: the first moment is
+    corrected, the decay comes before the step, and the rate follows the run's step."""
+
+    default_name = "adamaxw"
+
+    def _second_moment(self, v, gradient):
+        return ops.maximum(self.beta_2 * v, ops.abs(gradient) + self.epsilon)
+
+    def _moved(self, index, variable, rate, m, v, count):
+        decayed = variable * (1 - rate * self.decay) if self._is_decayed[index] else variable
+        correction = 1 - ops.power(ops.cast(self.beta_1, variable.dtype), count + 1)
+        return decayed - rate / correction * m / v
 
 
 @register
@@ -151,6 +191,7 @@ class StableAdamW(AdamWeightDecay):
     """
 
     default_name = "stable_adamw"
+    config_keys = ("max_lr",)
 
     def __init__(self, learning_rate: Any = 1e-4, *args: Any, max_lr: float | None = None,
                  **kwargs: Any):
@@ -169,26 +210,20 @@ class StableAdamW(AdamWeightDecay):
             self._is_decayed = [decays and len(variable.shape) > 1
                                 for decays, variable in zip(self._is_decayed, variables)]
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates one variable and its moments, which are kept corrected for starting at 0."""
-        index = self._get_variable_index(variable)
+    def _update(self, index, gradient, variable, rate):
+        # The moments are kept corrected for starting at 0.
         m, v = self._momentums[index], self._velocities[index]
-        gradient = ops.cast(gradient, variable.dtype)
         first, second = (ops.cast(value, variable.dtype) for value in self._corrections)
         square = ops.square(gradient)
         new_m = m + (1 - self.beta_1) / first * (gradient - m)
         new_v = v + (1 - self.beta_2) / second * (square - v)
         surprise = ops.sqrt(ops.mean(square / ops.maximum(new_v, self.epsilon**2)))
-        rate = ops.cast(learning_rate, variable.dtype) * self._rate_factors[index]
         rate = rate / ops.maximum(surprise, 1.0)
         moved = variable
         if self._is_decayed[index] and self.max_lr:
             moved = moved * (1 - rate * (self.decay / self.max_lr))
         moved = moved - rate * new_m / (ops.sqrt(new_v) + self.epsilon)
         self._assign([(m, new_m), (v, new_v), (variable, moved)])
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "max_lr": self.max_lr}
 
 
 _LAYER = re.compile(r"encoder/layer_(\d+)/")
@@ -207,6 +242,7 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
     """
 
     default_name = "progressive_lamb"
+    config_keys = ("phase_steps",)
 
     def __init__(self, *args: Any, phase_steps: int = 1, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -225,20 +261,15 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
         gate = ops.where(where < 0, 0.0, ops.where(where > 0, _AFTER, 1.0))
         return _BOOST * background * gate
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Updates one variable and its moments, which are 0 while its rate is."""
-        index = self._get_variable_index(variable)
+    def _update(self, index, gradient, variable, rate):
         layer = self._layers[index]
         if not layer:
             return
         factor = ops.cast(self.factor(int(layer[1])), variable.dtype)
-        super().update_step(gradient, variable, ops.cast(learning_rate, variable.dtype) * factor)
-        is_trained = ops.cast(factor > 0, variable.dtype)
+        super()._update(index, gradient, variable, rate * factor)
+        is_trained = ops.cast(factor > 0, variable.dtype)   # the moments are 0 while the rate is
         for moment in (self._momentums[index], self._velocities[index]):
             self.assign(moment, moment * is_trained)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "phase_steps": self.phase_steps}
 
 
 @register
@@ -254,16 +285,13 @@ class Adadelta(AdamWeightDecay):
     def _add_state(self, variables):
         self._squares, self._steps = self.add_optimizer_variables(variables, ["square", "step"])
 
-    def update_step(self, gradient, variable, learning_rate) -> None:
-        index = self._get_variable_index(variable)
-        squares, steps = self._squares[index], self._steps[index]
-        gradient = ops.cast(gradient, variable.dtype)
-        rho, rate = self.beta_2, ops.cast(learning_rate, variable.dtype)
+    def _update(self, index, gradient, variable, rate):
+        rho, squares, steps = self.beta_2, self._squares[index], self._steps[index]
         new_squares = rho * squares + (1 - rho) * ops.square(gradient)
         step = gradient * ops.sqrt((steps + self.epsilon) / (new_squares + self.epsilon))
         self._assign([
             (squares, new_squares), (steps, rho * steps + (1 - rho) * ops.square(step)),
-            (variable, variable - rate * self._rate_factors[index] * step)])
+            (variable, variable - rate * step)])
 
 
 @register
@@ -283,6 +311,8 @@ class Adafactor(AdamWeightDecay):
     """
 
     default_name = "adafactor"
+    config_keys = ("decay_exponent", "momentum", "clipping_threshold", "factored",
+                   "min_dim_size_to_factor", "multiply_by_parameter_scale")
     _TINY, _LEAST_SCALE = 1e-30, 1e-3
 
     def __init__(self, *args: Any, decay_exponent: float = 0.8, momentum: float = 0.0,
@@ -317,9 +347,9 @@ class Adafactor(AdamWeightDecay):
                 size, "zeros", "float32", name=f"{path}_slot_{name}")
                 for name, size in slots.items()})
 
-    def update_step(self, gradient, variable, learning_rate) -> None:
-        index = self._get_variable_index(variable)
-        slots, gradient = self._slots[index], ops.cast(gradient, "float32")
+    def _update(self, index, gradient, variable, rate):
+        slots, gradient, rate = self._slots[index], *(
+            ops.cast(value, "float32") for value in (gradient, rate))
         decay = 1.0 - ops.power(ops.cast(self.iterations, "float32") + 1.0, -self.decay_exponent)
         square, updates = ops.square(gradient) + self._TINY, []
 
@@ -337,7 +367,6 @@ class Adafactor(AdamWeightDecay):
             step = gradient * ops.rsqrt(mix("v", square))
         if self.clipping_threshold:
             step = step / ops.maximum(_rms(step) / self.clipping_threshold, 1.0)
-        rate = ops.cast(learning_rate, "float32") * self._rate_factors[index]
         if self.multiply_by_parameter_scale:
             rate = rate * ops.maximum(_rms(variable), self._LEAST_SCALE)
         step = rate * step
@@ -345,11 +374,6 @@ class Adafactor(AdamWeightDecay):
             step = self.momentum * slots["m"] + (1.0 - self.momentum) * step
             updates.append((slots["m"], step))
         self._assign([*updates, (variable, variable - ops.cast(step, variable.dtype))])
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **{name: getattr(self, name) for name in (
-            "decay_exponent", "momentum", "clipping_threshold", "factored",
-            "min_dim_size_to_factor", "multiply_by_parameter_scale")}}
 
 
 def _rms(x):
@@ -368,71 +392,8 @@ class Adagrad(AdamWeightDecay):
         self._accumulators = [self.add_variable_from_reference(
             variable, "accumulator", initializer="ones") for variable in variables]
 
-    def update_step(self, gradient, variable, learning_rate) -> None:
-        index = self._get_variable_index(variable)
-        accumulator, gradient = self._accumulators[index], ops.cast(gradient, variable.dtype)
+    def _update(self, index, gradient, variable, rate):
+        accumulator = self._accumulators[index]
         total = accumulator + ops.square(gradient)
-        rate = ops.cast(learning_rate, variable.dtype) * self._rate_factors[index]
         self._assign([(accumulator, total),
                       (variable, variable - rate * gradient / ops.sqrt(total))])
-
-
-@register
-class Adamax(AdamWeightDecay):
-    """Adamax (arXiv:1412.6980, section 7.1) with decay, as in namisan/mt-dnn v0.1, bert_optim.py.
-
-    Every variable counts its own steps, from its first gradient that is not zero: the head of a
-    task that first comes at step 10 begins its warm-up there. From then on it is moved and decayed
-    in steps of other tasks too. No moment is corrected, and all variables are decayed unless
-    `not_decayed` names them.
-    """
-
-    default_name = "adamax"
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **{"not_decayed": (), **kwargs})
-
-    def _add_state(self, variables):
-        self._momentums, self._norms = self.add_optimizer_variables(variables, ["momentum", "norm"])
-        self._counts = [self.add_variable(
-            (), "zeros", "float32", name=f"{v.path.replace('/', '_')}_count") for v in variables]
-
-    def update_step(self, gradient, variable, learning_rate) -> None:
-        index = self._get_variable_index(variable)
-        m, u, count = self._momentums[index], self._norms[index], self._counts[index]
-        gradient = ops.cast(gradient, variable.dtype)
-        has_begun = ops.logical_or(count > 0, ops.any(gradient != 0))
-        new_m = self.beta_1 * m + (1 - self.beta_1) * gradient
-        new_u = ops.maximum(self.beta_2 * u, ops.abs(gradient) + self.epsilon)
-        rate = ops.cast(self._rate(count, learning_rate), variable.dtype)
-        rate = rate * self._rate_factors[index]
-        moved = self._moved(index, variable, rate, new_m, new_u, count)
-        self._assign([(old, ops.where(has_begun, new, old)) for old, new in (
-            (m, new_m), (u, new_u), (variable, moved), (count, count + 1))])
-
-    def _rate(self, count, learning_rate) -> Any:
-        return self._learning_rate(count) if callable(self._learning_rate) else learning_rate
-
-    def _moved(self, index, variable, rate, m, u, count) -> Any:
-        delta = m / (u + self.epsilon)
-        return variable - rate * (delta + self.decay * variable if self._is_decayed[index]
-                                  else delta)
-
-
-@register
-class AdamaxWeightDecay(Adamax):
-    """Adamax of namisan/mt-dnn's later code, mt_dnn/optim.py AdamaxW: the first moment is
-    corrected, the decay comes before the step, and the rate follows the run's step."""
-
-    default_name = "adamaxw"
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **{"epsilon": 1e-8, **kwargs})
-
-    def _rate(self, count, learning_rate):
-        return learning_rate
-
-    def _moved(self, index, variable, rate, m, u, count):
-        decayed = variable * (1 - rate * self.decay) if self._is_decayed[index] else variable
-        correction = 1 - ops.power(ops.cast(self.beta_1, variable.dtype), count + 1)
-        return decayed - rate / correction * m / u
