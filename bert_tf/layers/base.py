@@ -152,6 +152,17 @@ def _check_policy(dtype):
                      "float32 or mixed_bfloat16.")
 
 
+def settings_of(layer: Any) -> dict[str, Any]:
+    """The attributes of a layer or optimizer that the `config_keys` of its classes name; tuples as
+    lists, as JSON has them."""
+    return {key: _as_lists(getattr(layer, key)) for kind in reversed(type(layer).__mro__)
+            for key in vars(kind).get("config_keys", ())}
+
+
+def _as_lists(value):
+    return list(map(_as_lists, value)) if isinstance(value, tuple) else value
+
+
 class FromConfig:
     """Mixin for Keras layers and models that are made from a configuration of `bert_tf.config`.
 
@@ -209,8 +220,7 @@ class FromConfig:
         settings = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
         if isinstance(self, keras.Model):
             settings["weights"] = saved_names(self, network_names(self))
-        return settings | {key: getattr(self, key) for kind in reversed(type(self).__mro__)
-                           for key in vars(kind).get("config_keys", ())}
+        return settings | settings_of(self)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

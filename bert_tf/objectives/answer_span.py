@@ -23,9 +23,8 @@ class AnswerSpan(LinearHead):
     positional = ("start_logits", "end_logits")
     output_shape = (None, 2, None)
 
-    def __init__(self, config: Sizes, name: str = "answer_span", dropout_rate: float = 0.0,
-                 **kwargs: Any):
-        super().__init__(config, 2, dropout_rate, name=name, **kwargs)
+    def __init__(self, config: Sizes, dropout_rate: float = 0.0, **kwargs: Any):
+        super().__init__(config, 2, dropout_rate, **kwargs)
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

@@ -188,6 +188,7 @@ class LinearHead(Objective):
 
     source = "pooled_output"
     part = "head"
+    config_keys: tuple[str, ...] = ("dropout_rate", "reader_size", "orders")
     reads: tuple[str, ...] = ("label_ids",)
 
     def __init__(self, config: Sizes, units: int, dropout_rate: float = 0.1,
@@ -246,16 +247,11 @@ class LinearHead(Objective):
         weights = ops.expand_dims(example_weights(batch, labels[:, 0]), axis=1)    # [B, 1]
         return labels, ops.broadcast_to(weights, ops.shape(labels))
 
-    def get_config(self) -> dict[str, Any]:
-        reader = {"reader_size": self.reader_size} if self.reader_size else {}
-        orders = {"orders": self.orders} if self.orders > 1 else {}
-        return {**super().get_config(), "dropout_rate": self.dropout_rate, **reader, **orders}
-
 
 class SmoothedHead(LinearHead):
     """A head whose labels may be smoothed, with `label_smoothing` from 0 to below 1."""
 
-    config_keys: tuple[str, ...] = ("label_smoothing",)
+    config_keys = ("label_smoothing",)
 
     def __init__(self, config: Sizes, units: int, label_smoothing: float = 0.0, **kwargs: Any):
         if not 0 <= label_smoothing < 1:
@@ -273,6 +269,7 @@ class LabelHead(SmoothedHead):
             in the same records, and not of rows of 0 and 1.
     """
 
+    config_keys: tuple[str, ...] = ("num_labels", "class_weights")
     checks_range = True
 
     def __init__(self, config: Sizes, num_labels: int,
@@ -302,7 +299,3 @@ class LabelHead(SmoothedHead):
             raise InputError(f"{name} has the label {wrong[0]}, but the head {self.name!r} knows "
                              f"the whole numbers from 0 to {self.num_labels - 1}; give such, or "
                              "another num_labels.")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_labels": self.num_labels,
-                "class_weights": self.class_weights and list(self.class_weights)}

@@ -20,9 +20,6 @@ class Classification(LabelHead):
     """One of `num_labels` classes (google-research/bert, run_classifier.py): logits
     [B, num_labels], labels `label_ids`, weights `is_real_example`."""
 
-    def __init__(self, config: Sizes, num_labels: int, name: str = "classification", **kwargs: Any):
-        super().__init__(config, num_labels, name=name, **kwargs)
-
 
 @register
 class MultiLabel(LabelHead):
@@ -72,10 +69,10 @@ class Regression(LinearHead):
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
 
     For training, `mean` is subtracted from labels, and they are divided by `scale`, above 0;
-    answers are turned back. "within_0.5" is
-    the share of answers less than 0.5 from their label.
+    answers are turned back. "within_0.5" is the share of answers less than 0.5 from their label.
     """
 
+    config_keys = ("num_labels", "scale", "mean")
     measures = ("loss", "within_0.5")
 
     def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0, mean: float = 0.0,
@@ -113,11 +110,6 @@ class Regression(LinearHead):
         values = logits if self.scale == 1 else logits * self.scale
         return {"values": values + self.mean if self.mean else values}
 
-    def get_config(self) -> dict[str, Any]:
-        scale = {} if self.scale == 1 else {"scale": self.scale}
-        mean = {"mean": self.mean} if self.mean else {}
-        return {**super().get_config(), "num_labels": self.num_labels, **scale, **mean}
-
 
 @register
 class MultipleChoice(SmoothedHead):
@@ -127,9 +119,8 @@ class MultipleChoice(SmoothedHead):
     [B, C, S], its labels `label_ids` [B], its weights `is_real_example`.
     """
 
-    def __init__(self, config: Sizes, name: str = "multiple_choice", dropout_rate: float = 0.1,
-                 **kwargs: Any):
-        super().__init__(config, 1, dropout_rate=dropout_rate, name=name, **kwargs)
+    def __init__(self, config: Sizes, **kwargs: Any):
+        super().__init__(config, 1, **kwargs)
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

@@ -70,6 +70,7 @@ class HeadGates(Objective):
 
     measures = ("loss",)
     auxiliary = True
+    config_keys = ("temperature", "stretch")
 
     def __init__(self, config: Sizes, temperature: float = TEMPERATURE,
                  stretch: Sequence[float] = STRETCH, **kwargs: Any):
@@ -109,7 +110,3 @@ class HeadGates(Objective):
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         return {"gates": self.gates()}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "temperature": self.temperature,
-                "stretch": list(self.stretch)}

@@ -19,7 +19,7 @@ import lazy_loader
 from keras import ops
 
 from bert_tf.errors import InputError
-from bert_tf.layers.base import register
+from bert_tf.layers.base import register, settings_of
 from bert_tf.training import distribution
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.optimizers.table import NOT_DECAYED, OPTIMIZERS
@@ -422,13 +422,7 @@ class AdamWeightDecay(ClippingOptimizer):
         return delta + rounded(decay)
 
     def get_config(self):
-        return {**super().get_config(), "weight_decay": self.decay, **{
-            key: _as_lists(getattr(self, key)) for kind in type(self).__mro__
-            for key in vars(kind).get("config_keys", ())}}
-
-
-def _as_lists(value):
-    return list(map(_as_lists, value)) if isinstance(value, tuple) else value
+        return {**super().get_config(), "weight_decay": self.decay, **settings_of(self)}
 
 
 @register
