@@ -223,7 +223,7 @@ OF_LEARNERS = {"HeadGates": ("head_gates", "head_gates")}
 TAUGHT = {
     "AttentionMapTransfer": ("attention_map_transfer", "models.mobilebert.objective"),
     "AttentionTransfer": ("attention_transfer", "models.tinybert.objective"),
-    "DualMaskedLM": ("dual_masked_lm", "dual_masked_lm"),
+    "DualMaskedLM": ("dual_masked_lm", "small_vocabulary"),
     "FeatureMapTransfer": ("feature_map_transfer", "models.mobilebert.objective"),
     "HiddenCosine": ("hidden_cosine", "models.distilbert.objective"),
     "HiddenTransfer": ("hidden_transfer", "models.tinybert.objective"),
@@ -234,7 +234,7 @@ TAUGHT = {
     "TokenDistillation": ("token_distillation", "models.distilbert.objective"),
     "TokenSquaredError": ("token_squared_error", "models.distilbert.objective"),
     "VarianceTransfer": ("variance_transfer", "models.mobilebert.objective"),
-    "WeightProjection": ("weight_projection", "weight_projection")}
+    "WeightProjection": ("weight_projection", "small_vocabulary")}
 # The heads by the classes of all objectives.
 OBJECTIVES = {**{head.objective: head for head in HEADS.values()},
               **{objective: HEADS[name] for objective, (name, _) in (CAUSAL | FURTHER).items()}}

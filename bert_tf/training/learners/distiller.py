@@ -17,6 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import NOISES, leave_idle
 from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.small_vocabulary import layer_weights
 from bert_tf.objectives.taught import (
     FIRST_STATE,
     LAYER_WEIGHTS,
@@ -24,7 +25,6 @@ from bert_tf.objectives.taught import (
     TaughtObjective,
     of_teacher,
 )
-from bert_tf.objectives.weight_projection import layer_weights
 from bert_tf.training import transfer
 from bert_tf.training.learners.learner import Learner, Measures
 from bert_tf.training.learners.teacher_settings import DistillerSettings, TeacherSettings

@@ -1,7 +1,7 @@
-"""Training of weights towards a teacher's, projected to another width (Zhao et al.,
-arXiv:1909.11687, section 3.2).
+"""Objectives of a model with a smaller vocabulary than its teacher's (Zhao et al.,
+arXiv:1909.11687, section 3).
 
-Shapes: H width of the network, W of the teacher.
+Shapes: H width of the network, W of the teacher; B batch, P predictions, V tokens.
 """
 
 from collections.abc import Mapping
@@ -9,17 +9,49 @@ from typing import Any, ClassVar
 
 from keras import ops
 
-from bert_tf.config import Sizes
+from bert_tf.bert.objective import MaskedLM
+from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.taught import LAYER_WEIGHTS, TaughtObjective, of_teacher
 
+_NEVER = -1e9
+
+
+@register
+class DualMaskedLM(MaskedLM):
+    """The masked LM of texts that mix words of two vocabularies (section 3.1): predicts each masked
+    token among its own vocabulary's tokens. It is a teacher's, trained with a student, not saved.
+
+    A batch without the teacher's texts has zero `masked_lm_weights`, and predicts nothing. `second`
+    is the number of the second vocabulary's tokens, which are the last ones.
+    """
+
+    auxiliary = True
+    config_keys = ("second",)
+
+    def __init__(self, config: EncoderConfig, second: int, name: str = "dual_masked_lm",
+                 **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.first, self.second = config.vocab_size - second, second
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """Logits as `MaskedLM.call`; tokens of the vocabulary that the label is not from get a
+        large negative logit."""
+        if "sequence_output" not in outputs:
+            return ops.zeros((*ops.shape(batch["masked_lm_ids"]), self.config.vocab_size))
+        logits = super().call(outputs, batch, outputs["embedding_table"])
+        is_second = ops.expand_dims(batch["masked_lm_ids"] >= self.first, axis=-1)  # [B, P, 1]
+        column = ops.arange(self.config.vocab_size) >= self.first                   # [V]
+        return ops.where(ops.equal(is_second, column), logits, _NEVER)
+
 
 @register
 class WeightProjection(TaughtObjective):
-    """The squared differences of all weights of the layers from a teacher's, through two matrices U
-    and V that all layers share.
+    """The squared differences of all weights of the layers from a teacher's (section 3.2), through
+    two matrices U and V that all layers share.
 
     Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is multiplied by V.
     `up` projects the network's weights to the teacher's shape instead. The paper does not say how
