@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import hashlib
 import os
+import re
 import typing
 
 import numpy as np
@@ -21,6 +22,7 @@ from bert_tf.tasks.rows import Omissions
 from bert_tf.tokenization import coverage
 
 _BLOCK_EXAMPLES = 1 << 11       # made into bytes at a time
+_QUOTED = re.compile('"(?:[^"]|"")*"')      # a cell of CSV
 _MOST_LABELS = 12               # that a report counts one by one
 
 
@@ -153,13 +155,16 @@ class SplitRecords:
         self._omissions = Omissions(source.skip_malformed_lines)
         self._sizes: list[int] = []
         self._labels: collections.Counter = collections.Counter()
-        self._num_choices, self._own, self._without_text, last = 1, 0, 0, None
+        self._num_choices, self._own, last = 1, 0, None
+        self._without_text = self._quoted = 0
         digest = hashlib.sha256()
         for piece in self._pieces(self._omissions):
             self._sizes.append(len(piece))
             for example in piece:
                 digest.update(repr(example).encode("utf-8", "surrogatepass"))
                 self._without_text += not any(map(str.strip, example.texts))
+                self._quoted += any('""' in text[1:-1] and _QUOTED.fullmatch(text) is not None
+                                    for text in example.texts)
                 if getattr(example, "is_labelled", True):   # others are not part of the file
                     self._own += not source.task.kind.is_grouped or example.document != last
                     last = example.document
@@ -254,6 +259,11 @@ class SplitRecords:
             notes.append(f"{path} holds {held:,} examples, the official file {official:,}.")
         if self._without_text:
             notes.append(f"{path} has {counted(self._without_text, 'example')} without a text.")
+        if self._quoted and not official and (
+                self._source.task.split(self._source.split).format == "tsv"):
+            notes.append(f"{path} has {counted(self._quoted, 'example')} with a quoted text, such "
+                         'as "a ""b""", whose quotes are read as text; name the file .csv, whose '
+                         "cells may have tabs between them, to read them as quotes.")
         if self._omissions.unpaired:
             notes.append(f"{self._omissions.unpaired:,} lines of {path} were left out, whose "
                          "neighbours are of another question or have the same label.")

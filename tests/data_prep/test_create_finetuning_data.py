@@ -245,6 +245,10 @@ def test_texts_without_words_and_many_labels_are_counted(prepare, folder, capsys
         f"{index};{'the' * (index > 1)}\n" for index in range(13)), encoding="utf-8")
     prepare(task="", train_file="a.csv", text_a_column="body", label_column="id")
     said = capsys.readouterr().out
+    (folder / "data" / "a.tsv").write_text('id\tbody\n0\t"the ""a"""\n1\t"the"\n2\t"" or ""\n',
+                                           encoding="utf-8")
+    prepare(out="out2", task="", train_file="a.tsv", text_a_column="body", label_column="id")
+    assert "a.tsv has 1 example with a quoted text, such as" in capsys.readouterr().out
     assert "  labels: 13, each comes 1 to 1 times\n" in said
     assert "a.csv has 2 examples without a text.\n" in said
 
