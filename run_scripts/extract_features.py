@@ -52,9 +52,9 @@ class ExtractFeaturesFlags(EncoderFlags):
         "or .gz.")
     output_file: str = option(REQUIRED, "The file to write.")
     layers: list[str] = option(
-        ["-1", "-2", "-3", "-4"], "Layers whose vectors are written: -1 is the last layer, 0 the "
-        "first, and embeddings the input of the first layer; of ALBERT and ELECTRA, before its "
-        "projection to the layers' width.")
+        ["-1", "-2", "-3", "-4"], "Layers whose vectors are written: -1 is the last layer, with "
+        "the norm behind all layers if the network has one, 0 the first, and embeddings the input "
+        "of the first layer; of ALBERT and ELECTRA, before its projection to the layers' width.")
     pooling: str = option(
         "none", "none: one vector per token. All other values give one vector per text. cls: the "
         "vector of [CLS]. last: the vector of the last token, for left-to-right models. mean, max: "
@@ -112,7 +112,10 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
         features = dict(zip(reads, inputs))
         outputs = encoder(features)
         named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"]}
-        return [networks.pool(named[layer] if layer in named else outputs["layer_outputs"][layer],
+        of_layers = outputs["layer_outputs"]
+        if hasattr(encoder, "final_norm"):      # which transformers counts to the last layer
+            of_layers = [*of_layers[:-1], outputs["sequence_output"]]
+        return [networks.pool(named[layer] if layer in named else of_layers[layer],
                               features["input_mask"], pooling, job.normalize) for layer in layers]
 
     concrete = run_model.get_concrete_function()

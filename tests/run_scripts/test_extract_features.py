@@ -10,12 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 
 from bert_tf import checkpoints, networks
-from bert_tf.config import EncoderConfig, MobileBertConfig
+from bert_tf.config import EncoderConfig, MobileBertConfig, ModernBertConfig
 from bert_tf.data.records.tfrecord import parse_example, read_records
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -94,6 +95,23 @@ def run(tmp_path, model, lines, name, fill=lambda job: job, **options):
         "max_seq_length": 24, "batch_size": 4, **options})
     extract_features.main(fill(job))
     return tmp_path / name
+
+
+def test_the_last_layer_is_normed_as_in_transformers():
+    """The layers have norms before their parts alone, so one follows the last."""
+    config = ModernBertConfig(
+        vocab_size=20, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=16)
+    built = []
+    model = types.SimpleNamespace(config=config, load=lambda encoder: built.append(
+        encoder) or types.SimpleNamespace(missing=[], source="model"))
+    job = ExtractFeaturesFlags(input_file="", output_file="", init_checkpoint="")
+    batch = {"input_ids": np.array([[3, 4, 5]], np.int32), "input_mask": np.ones((1, 3), np.int32)}
+    found = extract_features.compile_model(job, model, [-1, 1, 0])(batch)
+    outputs = built[0](batch)
+    for vectors, expected in zip(found, (outputs["sequence_output"], outputs["sequence_output"],
+                                         outputs["layer_outputs"][0]), strict=True):
+        np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("piece_bytes", [1 << 28, 20_000, 1])
