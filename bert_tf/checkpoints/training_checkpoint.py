@@ -1,5 +1,6 @@
 """Our own training checkpoints, with the weights under our names."""
 
+import dataclasses
 import os
 import re
 
@@ -44,7 +45,11 @@ def read(file: str) -> Source:
     if averages and held["trainer/step"].read():        # of no step, else
         for name, average in averages.items():
             held[name], held[average] = held[average], held[name]
-    tensors = deberta.with_sums({_NETWORK.sub("", name): one for name, one in held.items()})
-    return electra.split(
-        Source(file, rules.config_beside(file), tensors, _FORMAT, rules.vocabulary_beside(file)),
-        "", "masked_lm/", config_from_dict(described) if described else None)
+    tensors = {_NETWORK.sub("", name): one for name, one in held.items()}
+    source = Source(file, rules.config_beside(file), tensors, _FORMAT,
+                    rules.vocabulary_beside(file))
+    if not any(name.startswith("generator/") for name in tensors):
+        return source
+    source = dataclasses.replace(source, tensors=deberta.with_sums(tensors))
+    return electra.split(source, "", "masked_lm/",
+                         config_from_dict(described) if described else None)

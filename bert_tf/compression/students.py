@@ -12,8 +12,7 @@ from bert_tf.files import make_folder
 from bert_tf.kept import Kept
 from bert_tf.opening import open_model
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
-from bert_tf.training.learners.distiller import digest
-from bert_tf.training.learners.learner import Learner
+from bert_tf.training.learners.learner import Learner, digest
 from bert_tf.training.train import save_model
 from bert_tf.training.transfer import renumbered
 

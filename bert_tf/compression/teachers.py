@@ -23,10 +23,9 @@ from bert_tf.models.tinybert.objective import layer_ratio
 from bert_tf.objectives.base import Objective
 from bert_tf.opening import finetuned_file, open_model
 from bert_tf.recipes.distillation import Distillation
-from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
-from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
+from bert_tf.tokenization import Tokenizer, encoding, find_vocabulary, open_tokenizer
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.distribution import compiled, counted_heads
 from bert_tf.training.learners.distiller import Distiller, make_term
@@ -48,7 +47,7 @@ class Teacher:
         self.config: Any = checkpoints.read_config(self._file)
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
         if layers and (self._choices or _answers_tokens(self.saved.task)
-                       or windows.is_cut_in_windows(self.saved.options)):
+                       or encoding.is_cut_in_windows(self.saved.options)):
             raise InputError(f"--teacher: {folder} has several [CLS] vectors per example, but the "
                              "recipe compares one; give another --recipe.")
 

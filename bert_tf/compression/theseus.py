@@ -21,8 +21,8 @@ from bert_tf.layers.quantisation import Ranges
 from bert_tf.layers.seeds import seed_of_pass, shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.opening import open_model
-from bert_tf.training.learners.distiller import Untracked, digest
-from bert_tf.training.learners.learner import Learner
+from bert_tf.training.learners.distiller import Untracked
+from bert_tf.training.learners.learner import Learner, digest
 from bert_tf.training.train import save_model
 
 # The origin of a successor's initial model; its last file.

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError, counted, warn
+from bert_tf.tasks.rows import plain_label
 
 _SEPARATORS = ",;|"
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "0.": False, "1.": True,
@@ -34,15 +35,6 @@ class Flags(NamedTuple):
 
     names: tuple[str, ...]
     values: tuple[bool, ...]
-
-
-def plain_label(cell: Any) -> str | None:
-    """Returns a label without blanks at its ends; None where there is none. 1.0, a number, is 1."""
-    if cell is None or cell != cell:        # not a number
-        return None
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    return str(cell).strip() or None
 
 
 class _Cell(NamedTuple):

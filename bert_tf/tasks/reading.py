@@ -139,6 +139,8 @@ def with_tags_judged(task, paths: dict[str, str]):
     InputError if some tags name entities and others do not; names the line."""
     tagged = [split for split in paths if task.split(split).format in _SENTENCES
               and task.split(split).label is not None and not is_library_name(paths[split])]
+    if not tagged:
+        return task
     seen: dict[str, Seen] = {}
     for split in tagged:
         seen = _tags_in(task.split(split), paths[split], seen)

@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from bert_tf.data.text.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
@@ -305,3 +306,12 @@ def _column_number(column):
 def _cells(column):
     """How many cells a line must have for this column."""
     return 0 if column is None else max(column + 1, -column)
+
+
+def plain_label(cell: Any) -> str | None:
+    """Returns a label without blanks at its ends; None where there is none. 1.0, a number, is 1."""
+    if cell is None or cell != cell:        # not a number
+        return None
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return str(cell).strip() or None

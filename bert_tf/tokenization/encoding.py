@@ -22,6 +22,15 @@ BLOCK_CHARS = 1 << 20
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def way_of(options: dict | None) -> str:
+    """One of `LONG_TEXTS`, as the options of input and head have it."""
+    return (options or {}).get("long_text") or TRUNCATE
+
+
+def is_cut_in_windows(options: dict | None) -> bool:
+    return way_of(options) in (MEAN, MAX)
+
+
 def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
     """Cuts a long text into parts of about `BLOCK_CHARS` characters; `boundary` begins a part."""
     start = 0

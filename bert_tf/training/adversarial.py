@@ -183,8 +183,6 @@ def width(learner: Learner, noise: str) -> int:
 def check(settings: RobustnessSettings, network: type, config: Any, learner: Any) -> None:
     """Raises InputError if adversarial training is not for a network or a learner."""
     settings.check_robustness()
-    if settings.adv_train == "none":
-        return
     reason = ""
     if not getattr(network, "takes_noise", False):
         reason = f"a {network.__name__}, to whose embeddings nothing can be added"
@@ -215,9 +213,7 @@ def check_gold(settings: RobustnessSettings, ways: Iterable[Any]) -> None:
 
 
 def describe(settings: RobustnessSettings) -> str:
-    """Returns a line on the cost of a step, "" for a plain step."""
-    if settings.adv_train == "none":
-        return ""
+    """Returns a line on the cost of a step."""
     passes = settings.ascent[0] + (2 if settings.adv_train == "smart" else 0)
     return (f"adversarial training ({settings.adv_train}): each step takes {passes} forward passes "
             f"and {passes} backward passes, about {passes} times as long")

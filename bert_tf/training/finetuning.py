@@ -21,9 +21,8 @@ from bert_tf.models.gpt.objective import TiedLM
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.training import adversarial, batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
-from bert_tf.training.learners.distiller import digest
 from bert_tf.training.learners.gated import GatedLearner, check_gates
-from bert_tf.training.learners.learner import Learner
+from bert_tf.training.learners.learner import Learner, digest
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.train import BestWeights, Run, save_model, sole_writer, wait_for_workers
 from bert_tf.training.trainer import Trainer, make_trainer
@@ -109,19 +108,24 @@ class FineTuning:
             if settings.concrete_learning_rate and not settings.learning_rate:
                 raise InputError("--concrete_learning_rate scales the schedule of --learning_rate, "
                                  "which is 0; give a --learning_rate above 0.")
-        adversarial.check(settings, networks.network_of(self.config), self.config, self.learner)
-        transfer.check(self.config, settings.frozen_layers, settings.reinit_layers,
-                       settings.layer_decay)
+        if settings.adv_train != "none":
+            adversarial.check(settings, networks.network_of(self.config), self.config, self.learner)
+        if settings.frozen_layers or settings.reinit_layers or settings.layer_decay != 1:
+            transfer.check(self.config, settings.frozen_layers, settings.reinit_layers,
+                           settings.layer_decay)
         settings.check_replicas(self.strategy.num_replicas_in_sync, evaluates=bool(self.evaluate))
 
     def make_trainer(self, settings: FineTuneSettings, trains: bool = True) -> Trainer:
         """A Trainer for one trial, with auxiliary objectives if it is to train."""
+        factors: tuple = ()
+        if settings.layer_decay != 1:
+            factors = transfer.layer_decay_factors(self.config, settings.layer_decay,
+                                                   settings.layer_decay_top,
+                                                   settings.layer_decay_of)
         return make_trainer(
             self.strategy, settings, lambda dtype: _make_learner(self, settings, trains, dtype),
             sums_losses=settings.loss_reduction == "sum", trains=trains,
-            **{f"{settings.layer_decay_of}_factors": transfer.layer_decay_factors(
-                self.config, settings.layer_decay, settings.layer_decay_top,
-                settings.layer_decay_of)})
+            **{f"{settings.layer_decay_of}_factors": factors})
 
     def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> str:
         """Gives a new Trainer its first weights; returns a digest of the weights of the encoder
@@ -134,7 +138,8 @@ class FineTuning:
             print(account, flush=True)
             first = digest(variable for name, variable in variables(
                 trainer.learner.encoder).items() if name in account.mapped)
-        transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
+        if settings.reinit_layers:
+            transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
         if self.change_start:
             self.change_start(trainer.learner)
         if first and any(trial["settings"][resume.FIRST_WEIGHTS] not in ("", first)
@@ -199,8 +204,8 @@ class FineTuning:
         steps = next(iter(settings.values())).num_train_steps
         print(f"{counted(examples.size, 'example')}, {counted(len(settings), 'trial')} of "
               f"{counted(steps, 'step')}", flush=True)
-        if cost := adversarial.describe(self.settings):
-            print(cost, flush=True)
+        if self.settings.adv_train != "none":
+            print(adversarial.describe(self.settings), flush=True)
         headline, old = self.headline, set(results)
         for name, trial in settings.items():
             if name in old and is_chief(self.strategy):
@@ -298,7 +303,8 @@ def _make_learner(tuning, settings, trains, dtype):
                                temperature=settings.concrete_temperature,
                                stretch=[float(end) for end in settings.concrete_stretch]))
     learner = make(network, heads)
-    transfer.freeze(learner.encoder, settings.frozen_layers)
+    if settings.frozen_layers:
+        transfer.freeze(learner.encoder, settings.frozen_layers)
     return learner
 
 

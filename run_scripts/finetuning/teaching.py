@@ -13,10 +13,9 @@ from bert_tf.compression.word_vectors import vectors_of_tokens
 from bert_tf.config import BiLstmConfig
 from bert_tf.errors import InputError
 from bert_tf.recipes.distillation import Distillation, patience_layers
-from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.split_records import SplitRecords
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import encoding, open_tokenizer
 
 
 @dataclasses.dataclass
@@ -66,9 +65,9 @@ class Teaching:
             tuple(compression.Teacher(folder, layers, self.augments)
                   for folder in self.flags.teacher),
             self.row.average)
-        if layers and windows.is_cut_in_windows(plan.options):
+        if layers and encoding.is_cut_in_windows(plan.options):
             raise InputError(f"--recipe={self.row.name} compares one [CLS] vector per example, but "
-                             f"with --long_text={windows.way_of(plan.options)} the student has "
+                             f"with --long_text={encoding.way_of(plan.options)} the student has "
                              "several; give --long_text=truncate, or another --recipe.")
         teachers.check(plan.task)
         return teachers

@@ -9,10 +9,10 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.sentence import is_reached, mean_and_deviation, with_range
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.label_cells import Flags, form_of_cells, plain_label
+from bert_tf.tasks.label_cells import Flags, form_of_cells
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, discover_labels, read_examples
-from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.rows import Omissions, plain_label
 from bert_tf.tasks.task_flags import own_task
 
 NAMES = ("toxic", "severe insult", "insult")

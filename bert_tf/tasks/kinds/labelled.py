@@ -15,11 +15,11 @@ from bert_tf import metrics
 from bert_tf.errors import InputError, warn
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.label_cells import plain_label
 from bert_tf.tasks.reading import read_parts
+from bert_tf.tasks.rows import plain_label
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task import Kind, Task
-from bert_tf.tokenization.encoding import TRUNCATE, encode_pairs
+from bert_tf.tokenization.encoding import TRUNCATE, encode_pairs, is_cut_in_windows, way_of
 
 _LIST = re.compile(r"""\[(['"]).*\1\]""", re.DOTALL)
 _TINY = 1e-37       # its logarithm is finite in float32
@@ -53,21 +53,21 @@ class LabelledKind(Kind):
     def join(self, answers: dict, examples: list, tokenizer, max_seq_length: int,
              options: dict | None) -> dict:
         """Returns the answers to examples from the answers to their records."""
-        if not windows.is_cut_in_windows(options):
+        if not is_cut_in_windows(options):
             return answers
         counts = self.count_records(examples, tokenizer, max_seq_length, options)
-        return windows.join_windows(self, answers, counts, windows.way_of(options))
+        return windows.join_windows(self, answers, counts, way_of(options))
 
     def count_records(self, examples: list, tokenizer, max_seq_length: int,
                       options: dict | None) -> np.ndarray:
         """Returns the number of records of each example, int [N]; a long text may have several."""
-        if not windows.is_cut_in_windows(options):
+        if not is_cut_in_windows(options):
             return np.ones(len(examples), int)
         return windows.count_windows(self._read_sequences(examples, options), tokenizer,
                                      max_seq_length)
 
     def check_options(self, options, max_seq_length, tokenizer):
-        way = windows.way_of(options)
+        way = way_of(options)
         if way != TRUNCATE and (tokenizer.vocabulary.layout.halves or options.get("max_qa_length")):
             other = "--max_qa_length" if options.get("max_qa_length") else "the model of GPT"
             raise InputError(f"--long_text={way} and {other} both set how texts are cut; leave out "
@@ -98,7 +98,7 @@ class LabelledKind(Kind):
                options: dict | None = None) -> tuple[dict, int]:
         """Returns the record features of `Example`s with equally many choices, arrays named as in
         `features` with a row per example, and how many examples were cut to fit."""
-        way = windows.way_of(options)
+        way = way_of(options)
         if way == TRUNCATE:
             features, is_cut = self._encode_sequences(examples, tokenizer, max_seq_length,
                                                       options or {})

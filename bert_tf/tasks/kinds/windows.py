@@ -4,16 +4,7 @@ examples, R records, C sequences of an example, S sequence, L labels or choices.
 import numpy as np
 
 from bert_tf.tokenization import encoding
-from bert_tf.tokenization.encoding import HEAD, HEAD_TAIL, MAX, MEAN, TRUNCATE
-
-
-def way_of(options: dict | None) -> str:
-    """One of `encoding.LONG_TEXTS`, as the options of input and head have it."""
-    return (options or {}).get("long_text") or TRUNCATE
-
-
-def is_cut_in_windows(options: dict | None) -> bool:
-    return way_of(options) in (MEAN, MAX)
+from bert_tf.tokenization.encoding import HEAD, HEAD_TAIL, MAX
 
 
 def encode_long(examples: list, tokenizer, max_seq_length: int, way: str

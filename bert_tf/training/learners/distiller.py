@@ -4,7 +4,6 @@ Shapes: B batch, S sequence, V vocabulary.
 """
 
 import dataclasses
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from bert_tf.objectives.taught import (
     of_teacher,
 )
 from bert_tf.training import transfer
-from bert_tf.training.learners.learner import Learner, Measures
+from bert_tf.training.learners.learner import Learner, Measures, digest
 from bert_tf.training.learners.teacher_settings import DistillerSettings, TeacherSettings
 
 # The flags of the weights of terms.
@@ -247,11 +246,3 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
                              f"{', '.join(heads) or 'no head'} has none; choose another network, "
                              "or another recipe of distillation.")
     return tensors
-
-
-def digest(weights: Iterable) -> str:
-    """Returns the hexadecimal digest of the bytes of variables."""
-    hashed = hashlib.sha256()
-    for variable in weights:
-        hashed.update(ops.convert_to_numpy(variable).tobytes())
-    return hashed.hexdigest()[:16]

@@ -1,6 +1,7 @@
 """The model that is trained and saved: a network and its objectives; and a pass over a batch, with
 the gradient of its loss. Shapes: B rows of a batch, S sequence."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -312,3 +313,11 @@ class Plain:
             measures = of.learner.measure_logits(logits, of.batch)
             loss = of.loss(measures)
         return measures, gradient(tape, loss, of.variables), logits
+
+
+def digest(weights: Iterable) -> str:
+    """Returns the hexadecimal digest of the bytes of variables."""
+    hashed = hashlib.sha256()
+    for variable in weights:
+        hashed.update(ops.convert_to_numpy(variable).tobytes())
+    return hashed.hexdigest()[:16]
