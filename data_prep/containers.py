@@ -17,7 +17,7 @@ import google_crc32c
 
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import identity, open_unpacked, staged, unpacked_name
+from bert_tf.files import identity, is_library_name, open_unpacked, staged, unpacked_name
 from bert_tf.tasks import libraries
 from data_prep import wikipedia
 from data_prep.sentences import LANGUAGES
@@ -232,7 +232,7 @@ _BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON, ".xml": _DUMP,
 def container_of(source: str) -> Container:
     """Returns how a file or a data set is read; a file of another ending is plain text, unless it
     begins as a dump or as WikiExtractor's output does."""
-    if libraries.is_library_name(source):
+    if is_library_name(source):
         return _LIBRARY
     ending = os.path.splitext(unpacked_name(source))[1].lower()
     return _BY_ENDING.get(ending) or _by_content(source, identity(source))
@@ -263,7 +263,7 @@ def is_plain(source: str) -> bool:
 
 def version_of(source: str) -> str:
     """Returns a text that changes when the documents of a source may."""
-    if libraries.is_library_name(source):
+    if is_library_name(source):
         return str(libraries.find(source))
     return f"{source} {identity(source)}"
 

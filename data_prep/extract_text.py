@@ -27,8 +27,8 @@ import warnings
 
 from bert_tf import files, flags
 from bert_tf.errors import InputError, counted
+from bert_tf.files import is_library_name
 from bert_tf.flags import REQUIRED, only, option, without
-from bert_tf.tasks.libraries import is_library_name
 from data_prep import prose, sentences
 from data_prep.corpora import AUTO, PART, Corpus
 

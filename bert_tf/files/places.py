@@ -22,6 +22,10 @@ from bert_tf.errors import InputError, explain_with
 fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+# Beginnings of the names of data sets that a library reads.
+TFDS, HUB = "tfds:", "hf://datasets/"
+# A name of the Hub that means files.
+_OF_FILES = re.compile(r"[*?\[]|\.(?:jsonl|ndjson|json|parquet|txt|xml|csv|tsv|gz|xz|bz2|zst)$")
 _TRIES = 1000    # of removing a folder while others still write to it
 # The extra of pip that installs the client of a store.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
@@ -67,6 +71,12 @@ def name_of_copies(text: str) -> str:
     for place, snapshot in COPIES.items():
         text = text.replace(place, f"hf://{snapshot.name}@{snapshot.commit}")
     return text
+
+
+def is_library_name(name: str | os.PathLike) -> bool:
+    """Returns whether a name is a data set that a library reads, not files."""
+    name = os.fspath(name)
+    return name.startswith(TFDS) or name.startswith(HUB) and not _OF_FILES.search(name)
 
 
 def scheme_of(path: str | os.PathLike) -> str:

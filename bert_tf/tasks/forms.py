@@ -5,8 +5,14 @@ import os
 import re
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, is_folder, open_unpacked, shown_name, unpacked_name
-from bert_tf.tasks.libraries import is_library_name
+from bert_tf.files import (
+    is_file,
+    is_folder,
+    is_library_name,
+    open_unpacked,
+    shown_name,
+    unpacked_name,
+)
 
 # Tables by the endings of their names. The objects of "jsonl" are on a line each, or in a list.
 TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}

@@ -5,17 +5,14 @@ rows in the form of a task's official file, for the readers of such files."""
 import dataclasses
 import functools
 import itertools
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import dataset_commit
+from bert_tf.files.places import HUB, TFDS
 
-TFDS, HUB = "tfds:", "hf://datasets/"
-# A name of the Hub that means files.
-_OF_FILES = re.compile(r"[*?\[]|\.(?:jsonl|ndjson|json|parquet|txt|xml|csv|tsv|gz|xz|bz2|zst)$")
 _HUB_NAME = re.compile(r"hf://datasets/([\w.-]+(?:/[\w.-]+)?)(?:@([\w.-]+))?(?:/([\w.-]+))?(?::(.+))?")
 _VERSION = re.compile(r"[\d*]+(?:\.[\d*]+){2}")       # of a data set of tensorflow_datasets
 _CONVERTED = "refs/convert/parquet"
@@ -27,12 +24,6 @@ Row = dict[str, Any]
 _LABELS = {"False": False, "True": True, "choice1": 0, "choice2": 1}
 _HIDDEN = -1
 _SPAN = ("span1_index", "span1_text", "span2_index", "span2_text")
-
-
-def is_library_name(name: str | os.PathLike) -> bool:
-    """Returns whether a name is a data set that a library reads, not files."""
-    name = os.fspath(name)
-    return name.startswith(TFDS) or name.startswith(HUB) and not _OF_FILES.search(name)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,8 +16,10 @@ import os
 import re
 
 from bert_tf.errors import InputError, choose_from
+from bert_tf.files import is_library_name
+from bert_tf.files.places import HUB, TFDS
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.libraries import HUB, TFDS, has_configuration, is_library_name, pinned_name
+from bert_tf.tasks.libraries import has_configuration, pinned_name
 from bert_tf.tasks.task import Defaults, Split, Task, named_folder
 
 _SENTENCES = ("sentence1", "sentence2")

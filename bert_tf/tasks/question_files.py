@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, is_file, open_unpacked
+from bert_tf.files import absolute, is_file, is_library_name, open_unpacked
 from bert_tf.tasks.forms import head
 from bert_tf.tasks.json_elements import read_elements
-from bert_tf.tasks.libraries import holds_documents, is_library_name, read_library
+from bert_tf.tasks.libraries import holds_documents, read_library
 from bert_tf.tasks.rows import json_rows, read_lines
 
 # Keys of questions: all right answers, wherever they are; the id that an official script knows.

@@ -6,10 +6,10 @@ import os
 import typing
 
 from bert_tf.errors import InputError, counted, warn
-from bert_tf.files import match_names, read_json, shown_name
+from bert_tf.files import is_library_name, match_names, read_json, shown_name
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.label_cells import Flags, form_of_cells, form_of_columns
-from bert_tf.tasks.libraries import is_library_name, part_of, read_library
+from bert_tf.tasks.libraries import part_of, read_library
 from bert_tf.tasks.rows import Omissions, Table, read_lines, read_sentences
 from bert_tf.tasks.super_glue import FORMATS, read_rows
 from bert_tf.tasks.tag_schemes import Seen, in_bio, way_of

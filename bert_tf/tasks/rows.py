@@ -13,7 +13,8 @@ from typing import Any
 
 from bert_tf.data.text.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked, shown_name
+from bert_tf.files import is_library_name, open_unpacked, shown_name
+from bert_tf.files.places import TFDS
 from bert_tf.tasks import forms, libraries
 from bert_tf.tasks.json_elements import read_numbered
 from bert_tf.tasks.libraries import read_library
@@ -134,7 +135,7 @@ def _is_list(path):
 
 def json_rows(path):
     """Yields (line number, object) of JSON, with None for another value."""
-    if libraries.is_library_name(path):
+    if is_library_name(path):
         return read_library(path, "jsonl")
     return ((number, value if isinstance(value, dict) else None)
             for number, value in json_values(path))
@@ -143,7 +144,7 @@ def json_rows(path):
 _READERS: dict[str, Callable] = {
     "tsv": lambda path: ((number, line.split("\t")) for number, line in read_lines(path)),
     "csv": _csv_rows, "jsonl": json_rows,
-    "tfds": lambda path: enumerate(libraries.find(libraries.TFDS + path).rows(), 1),
+    "tfds": lambda path: enumerate(libraries.find(TFDS + path).rows(), 1),
     "library": functools.partial(read_library, form="library")}
 # Formats whose cells have names in each row.
 _KEYED = ("jsonl", "tfds", "library")

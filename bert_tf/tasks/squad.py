@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, open_file
+from bert_tf.files import file_size, is_library_name, open_file
 from bert_tf.tasks.json_elements import read_elements
-from bert_tf.tasks.libraries import is_library_name, read_library
+from bert_tf.tasks.libraries import read_library
 from bert_tf.tasks.question_files import ALIASES, OFFICIAL, form_of, read_questions
 from bert_tf.tokenization.wordpiece import SPACES, is_cjk, is_deleted, is_punctuation
 

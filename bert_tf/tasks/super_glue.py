@@ -7,7 +7,8 @@ import typing
 from collections.abc import Callable, Iterator
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.libraries import is_library_name, read_library
+from bert_tf.files import is_library_name
+from bert_tf.tasks.libraries import read_library
 from bert_tf.tasks.rows import read_lines
 
 PLACEHOLDER = "@placeholder"

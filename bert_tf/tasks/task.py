@@ -10,10 +10,9 @@ import typing
 
 from bert_tf.errors import InputError, counted
 from bert_tf.files import exists as is_there
-from bert_tf.files import is_file, is_folder, join_path, match_names
+from bert_tf.files import is_file, is_folder, is_library_name, join_path, match_names
 from bert_tf.heads import BILSTM, HEADS
 from bert_tf.tasks import kinds
-from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
 
 OWN = "own"         # name of a task that files of a user describe

@@ -6,11 +6,11 @@ import typing
 from collections.abc import Mapping
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, join_path
+from bert_tf.files import is_file, is_library_name, join_path
 from bert_tf.flags import changed, check, check_used, option, without
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.libraries import is_library_name, split_of
+from bert_tf.tasks.libraries import split_of
 from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_questions, find_task, placed
 from bert_tf.tasks.reading import KeptRows, discover_labels, with_tags_judged
 from bert_tf.tasks.rows import Omissions, Table

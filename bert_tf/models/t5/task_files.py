@@ -7,11 +7,10 @@ import os
 import unicodedata
 
 from bert_tf.errors import InputError, choose_from, counted
-from bert_tf.files import is_file
+from bert_tf.files import is_file, is_library_name
 from bert_tf.flags import check, check_used, option
 from bert_tf.models.t5.tasks import TEXT_TASKS, TextExample, TextTask, read_split
 from bert_tf.tasks.kinds.text_to_text import encode
-from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.named import OF_SUITES, TASKS, configuration, placed
 from bert_tf.tasks.task import Task, named_folder
 from bert_tf.tokenization.coverage import Coverage

@@ -11,10 +11,9 @@ import numpy as np
 
 from bert_tf.data.records.features import FINETUNING, pack_pairs
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
+from bert_tf.files import is_library_name, write_aside
 from bert_tf.metrics import entities, is_entity_tag
 from bert_tf.tasks.kinds.labelled import LabelledKind, label_id, says_nothing
-from bert_tf.tasks.libraries import is_library_name
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.tag_schemes import bio_name, from_bioes, labels_in, scheme_of, to_bioes
 
