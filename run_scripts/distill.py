@@ -221,7 +221,8 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf.finetuning.run import open_run
     from bert_tf.opening import open_model
     from bert_tf.training import adversarial
-    from run_scripts.finetuning import alone, carry_out
+    from run_scripts.finetune import carry_out
+    from run_scripts.finetuning import alone
     from run_scripts.finetuning.teaching import Teaching
 
     adversarial.check_gold(settings, [row])

@@ -42,7 +42,11 @@ from bert_tf.finetuning import jobs
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags.parsing import expand_flagfiles, given_flags
 from run_scripts import commands
-from run_scripts.finetuning import carry_out
+
+
+def carry_out(run, job) -> None:
+    """Carries out a `FineTuneRun`, and keeps the flags of `job` in its output folder."""
+    run.carry_out(lambda: flags.keep(job, run.settings.output_dir, trains=run.flags.do_train))
 
 
 def main(*groups: Any) -> None:

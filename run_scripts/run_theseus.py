@@ -110,7 +110,8 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf.finetuning.one_task import as_trained, check_has_training_set
     from bert_tf.finetuning.run import open_run
     from bert_tf.training import adversarial
-    from run_scripts.finetuning import alone, carry_out
+    from run_scripts.finetune import carry_out
+    from run_scripts.finetuning import alone
 
     adversarial.check_draws(settings, theseus.Theseus)
     layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth

@@ -2,13 +2,7 @@
 
 import contextlib
 
-from bert_tf import flags
 from bert_tf.files import locked, make_folder
-
-
-def carry_out(run, job) -> None:
-    """Carries out a `FineTuneRun`, and keeps the flags of `job` in its output folder."""
-    run.carry_out(lambda: flags.keep(job, run.settings.output_dir, trains=run.flags.do_train))
 
 
 def alone(settings) -> contextlib.AbstractContextManager:

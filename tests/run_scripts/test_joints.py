@@ -18,7 +18,7 @@ from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
 from run_scripts import run_pretraining
 from run_scripts.analysis import pretraining
-from run_scripts.finetuning import carry_out
+from run_scripts.finetune import carry_out
 from run_scripts.pretraining.flags import PretrainingFlags, find_tokenizer, recipe_defaults
 from tests.training import tiny
 
