@@ -4,7 +4,7 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["hub", "places", "reading", "staging", "writing"],
+    submodules=["hub", "places", "reading", "writing"],
     submod_attrs={
         "hub": ["dataset_commit", "in_card", "local_copy", "snapshot_of"],
         "places": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "absolute", "check_decodable",
@@ -13,10 +13,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                    "is_remote", "is_taken", "join_path", "list_folder", "make_folders",
                    "match_names", "name_of_copies", "normal_path", "real_path", "relative",
                    "remove_file", "remove_folder", "same_file", "stage_folder", "with_whole_names"],
-        "reading": ["READ_ERRORS", "READ_FLAGS", "STANDARD", "as_file", "check_input", "digest",
-                    "is_gzip", "is_packed", "is_pipe", "open_file", "open_unpacked", "parse_json",
-                    "read_json", "read_range", "shown_name", "unpacked_name"],
-        "staging": ["copy_file", "staged", "tensorflow_name", "unpacked_range", "unpacked_size"],
+        "reading": ["READ_ERRORS", "READ_FLAGS", "STANDARD", "as_file", "check_input", "copy_file",
+                    "digest", "is_gzip", "is_packed", "is_pipe", "open_file", "open_unpacked",
+                    "parse_json", "read_json", "read_range", "shown_name", "staged",
+                    "tensorflow_name", "unpacked_name", "unpacked_range", "unpacked_size"],
         "writing": ["ASIDE", "Held", "announce_replacing", "check_file", "checked", "folder_aside",
                     "is_unfinished", "leftovers", "locked", "make_folder", "open_log",
                     "remove_leftovers", "replace_aside", "send_folder", "write_aside",

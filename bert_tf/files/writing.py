@@ -23,8 +23,7 @@ import lazy_loader
 from bert_tf import signals
 from bert_tf.errors import InputError
 from bert_tf.files import places
-from bert_tf.files.reading import open_file
-from bert_tf.files.staging import send, upload_place
+from bert_tf.files.reading import open_file, send, upload_place
 
 # The text between the final name and the number of the process that writes the file.
 ASIDE = ".tmp-bert_tf-"

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from bert_tf.files import staging, writing
+from bert_tf.files import reading, writing
 from bert_tf.training.reporting import read_metrics
 from tests import stores
 from tests.processes import PLAIN
@@ -74,20 +74,20 @@ def test_a_run_that_stopped_goes_on(flags, place, expected, monkeypatch):
 @pytest.mark.parametrize("place", ["s3"], indirect=True)
 def test_an_upload_that_is_cut_leaves_the_checkpoint_before(flags, place, expected, monkeypatch):
     """What a process leaves that is killed while it sends a checkpoint."""
-    send = staging.send
+    send = reading.send
 
     def cut(source, target):
         if target.endswith("checkpoint-000000003.safetensors"):
             raise KeyboardInterrupt
         send(source, target)
-    for module in (staging, writing):
+    for module in (reading, writing):
         monkeypatch.setattr(module, "send", cut)
     with pytest.raises(KeyboardInterrupt):
         local_runs.main(flags(do_train=True))
     found = stores.content(f"{place}/run")
     assert "checkpoint-000000002.safetensors" in found
     assert "checkpoint-000000003.safetensors" not in found and "model.keras" not in found
-    for module in (staging, writing):
+    for module in (reading, writing):
         monkeypatch.setattr(module, "send", send)
     local_runs.main(flags(do_train=True))
     check(place, expected)
@@ -96,12 +96,12 @@ def test_an_upload_that_is_cut_leaves_the_checkpoint_before(flags, place, expect
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
 def test_steps_wait_for_nothing_that_is_sent(flags, place, expected, monkeypatch):
     """Curves and checkpoints are sent by the thread that saves; the curves come first."""
-    send, sent = staging.send, []
+    send, sent = reading.send, []
 
     def note(source, target):
         sent.append((target.rpartition("/")[2], threading.current_thread()))
         send(source, target)
-    for module in (staging, writing):
+    for module in (reading, writing):
         monkeypatch.setattr(module, "send", note)
     local_runs.main(flags(do_train=True))
     check(place, expected)
