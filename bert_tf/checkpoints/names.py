@@ -82,9 +82,9 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
     for name, shape in config.weights().items():
         kind, _, letters = shape.rpartition(" ")
         if kind == "dense":
-            by_name |= heads.dense(name, *letters)
+            by_name |= {f"{name}/kernel": letters, f"{name}/bias": letters[1:]}
         elif kind == "norm":
-            by_name |= heads.norm(name, letters)
+            by_name |= {f"{name}/gamma": letters, f"{name}/beta": letters}
         else:
             by_name[name] = letters
     by_name |= {weight: shape for name, head in _heads(named) for part, shape in head.shapes.items()
