@@ -323,11 +323,13 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
     if training.needs_static_shapes(strategy):
         raise InputError("several tasks can't be trained together on a TPU, where all batches must "
                          "have one shape; give another --distribution_strategy.")
-    run.make_records(strategy, [member.plan_records(
-        run.records_folder(member), functools.partial(
-            mixture.taught_records, member, run.records_folder(member))
-        if member.teachers else None)
-        for member in (*members, *run.guests)])
+    plans = []
+    for member in (*members, *run.guests):
+        folder, taught = run.records_folder(member), None
+        if member.teachers:
+            taught = functools.partial(mixture.taught_records, member, folder)
+        plans.append(member.plan_records(folder, taught))
+    run.make_records(strategy, plans)
     if model_flags.do_train:
         sets = {member.name: member.sets["train"] for member in members}
         run.settings, order = mixture.settle_steps(

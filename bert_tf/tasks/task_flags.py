@@ -514,10 +514,11 @@ class SquadFlags:
             path = getattr(self, f"{split}_file")
             if is_library_name(path):
                 path = ":".join(split_of(path, {"predict": "validation"}.get(split, split)))
+            elif is_wanted and not path:
+                raise InputError(f"--{split}_file must be given for {what}.")
             elif is_wanted and not is_file(path):
-                raise InputError(f"--{split}_file: there is no file {path!r}; give the "
-                                 "name of a file that is there." if path else
-                                 f"--{split}_file must be given for {what}.")
+                raise InputError(f"--{split}_file: there is no file {path!r}; give the name of a "
+                                 "file that is there.")
             if is_wanted:
                 sources[split] = Source(task, split, path)
         return RunSplits(sources, ["predict"] * do_eval, ["predict"] * predicts)

@@ -66,9 +66,12 @@ class _Table(dict):
         self._deleted, self._isolated = deleted, isolated
 
     def __missing__(self, code):
-        char = chr(code)
-        self[code] = value = ("" if self._deleted(char)
-                              else f" {char} " if self._isolated(char) else char)
+        value = char = chr(code)
+        if self._deleted(char):
+            value = ""
+        elif self._isolated(char):
+            value = f" {char} "
+        self[code] = value
         return value
 
 

@@ -58,8 +58,10 @@ class FinishedPieces:
         earlier = _read(job)
         self.goes_on = bool(earlier) and (
             is_same(earlier) if is_same else earlier == as_json(fingerprint))
-        for name in sorted(files.list_folder(folder)) if files.is_folder(folder) else (
-                [""] if files.is_taken(folder) else []):
+        names = [""] * files.is_taken(folder)       # of a file in the folder's place
+        if files.is_folder(folder):
+            names = sorted(files.list_folder(folder))
+        for name in names:
             if not _OWN.fullmatch(name):
                 raise InputError(f"{os.path.join(folder, name)} is in the folder where a job keeps "
                                  "its finished pieces; move the file away, or name another output.")
