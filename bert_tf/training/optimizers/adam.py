@@ -34,7 +34,8 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
     A step is an update: `iterations` and schedules do not count the parts of an accumulation.
 
     Attributes:
-        rows_apart: see `reduce_gradients`.
+        rows_apart: whether, in the norm, the gradients of a row that was looked up repeatedly count
+            one by one, as in `tf.clip_by_global_norm`. A `Trainer` has added them up before.
         averages: of the variables, where the averages are evaluated and saved.
         clip_norm, skip_nonfinite: see `AdamWeightDecay`.
     """
@@ -124,21 +125,30 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
 
     def _clipped(self, grads, variables):
         """The gradients of a step, added up over the replicas and clipped."""
+        own, grads = grads, distribution.all_reduce_sum([distribution.dense(g) for g in grads])
         indices = [self._get_variable_index(v) for v in variables]
-        is_clipped, factors = ([of_all[index] for index in indices]
-                               for of_all in (self._is_clipped, self._gradient_factors))
-        grads, self._norm = reduce_gradients(grads, is_clipped, self.rows_apart)
-        self._clip_scale = clip_scale(self._norm, self.clip_norm)
-        is_late = [self.clip_norm and clips and factor == 1 and self._clips_late(index)
-                   for index, clips, factor in zip(indices, is_clipped, factors)]
-        self._is_late = dict(zip(indices, is_late))
-        grads = scale_gradients(grads, factors, self._clip_scale, [
-            clips and not late for clips, late in zip(is_clipped, is_late)])
+        is_clipped = [self._is_clipped[index] for index in indices]
+        parts = grads
+        if self.rows_apart:
+            parts = [getattr(g, "values", total) for g, total in zip(own, grads)]
+        # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
+        norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
+                                           for g, clips in zip(parts, is_clipped) if clips])))
+        if self.clip_norm:      # norm - norm is NaN where the norm is infinite.
+            self._clip_scale = self.clip_norm / ops.maximum(norm, self.clip_norm) + (norm - norm)
+        self._is_late, scaled = {}, []
+        for index, gradient, clips in zip(indices, grads, is_clipped):
+            factor, clips = self._gradient_factors[index], clips and self.clip_norm
+            self._is_late[index] = clips and factor == 1 and self._clips_late(index)
+            if clips and not self._is_late[index]:
+                gradient = gradient * ops.cast(self._clip_scale, gradient.dtype)
+            scaled.append(gradient * ops.cast(factor, gradient.dtype) if factor != 1 else gradient)
         if self.skip_nonfinite:
-            self._is_finite = ops.all(ops.stack([ops.isfinite(self._norm), *(
-                ops.all(ops.isfinite(g)) for g, clips in zip(grads, is_clipped) if not clips)]))
-            self._norm = ops.where(self._is_finite, self._norm, float("nan"))
-        return grads
+            self._is_finite = ops.all(ops.stack([ops.isfinite(norm), *(
+                ops.all(ops.isfinite(g)) for g, clips in zip(scaled, is_clipped) if not clips)]))
+            norm = ops.where(self._is_finite, norm, float("nan"))
+        self._norm = norm
+        return scaled
 
     def _clips_late(self, index):
         """Whether the update of a variable clips its gradient itself, with `_clip_scale`."""
@@ -162,41 +172,6 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
             with distribution.after(done if is_large else []):
                 self.update_step(gradient, variable.value, learning_rate)
             done = [variable.value] if is_large else done
-
-
-def reduce_gradients(grads: list, is_clipped: Sequence[bool], rows_apart: bool = False) -> tuple:
-    """Sums gradients over the replicas. Returns them, dense, and their global norm.
-
-    Args:
-        is_clipped: whether each makes part of the norm.
-        rows_apart: whether, in the norm, the gradients of a row that was looked up repeatedly count
-            one by one, as in `tf.clip_by_global_norm`. A `Trainer` has added them up before.
-    """
-    own, grads = grads, distribution.all_reduce_sum([distribution.dense(g) for g in grads])
-    parts = [getattr(g, "values", total) for g, total in zip(own, grads)] if rows_apart else grads
-    # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
-    norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
-                                       for g, clips in zip(parts, is_clipped) if clips])))
-    return grads, norm
-
-
-def clip_scale(norm, clip_norm: float):
-    """Returns the factor that gives gradients of a global norm a norm of at most `clip_norm`; NaN
-    if the norm is not finite. None if `clip_norm` is 0, for no clipping."""
-    # norm - norm is NaN where the norm is infinite.
-    return clip_norm / ops.maximum(norm, clip_norm) + (norm - norm) if clip_norm else None
-
-
-def scale_gradients(grads: list, factors: Sequence[float], scale, is_scaled: Sequence[bool]
-                    ) -> list:
-    """Multiplies the gradients that `is_scaled` marks with the scale, None for no clipping, and all
-    with their own factors."""
-    scaled = []
-    for gradient, factor, scales in zip(grads, factors, is_scaled):
-        if scales and scale is not None:
-            gradient = gradient * ops.cast(scale, gradient.dtype)
-        scaled.append(gradient * ops.cast(factor, gradient.dtype) if factor != 1 else gradient)
-    return scaled
 
 
 def one_pass(update: Callable, variables: int, scalars: int) -> Callable:
