@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf import flags
 from bert_tf.config import CONFIGS, EncoderConfig, XLNetConfig
-from bert_tf.finetuning import mixture, paper_defaults
+from bert_tf.finetuning import jobs, mixture, paper_defaults
 from bert_tf.finetuning.model import ClassifierFlags, ModelFlags
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
@@ -73,7 +73,7 @@ def test_transformer_xl_does_not_learn_as_xlnet(task):
 
 
 def test_only_training_takes_them_and_flags_come_first(folder):
-    defaults = paper_defaults.named_defaults
+    defaults = jobs.named_defaults
     source, values = defaults({**folder("albert"), "task": "MRPC"})
     assert source == "fine-tuning of albert" and values["num_train_steps"] == 800
     for given in ({"num_train_epochs": 1.0}, {"grid": True}, {"train_batch_size": 8}):
@@ -95,7 +95,7 @@ def test_only_training_takes_them_and_flags_come_first(folder):
 
 def test_defaults_that_change_nothing_are_left_out(folder):
     """Else flags that nobody gave would be refused."""
-    defaults = paper_defaults.named_defaults
+    defaults = jobs.named_defaults
     for kind, name, given, is_taken in (
             ("electra", "layer_decay_top", {"layer_decay": 1.0}, False),
             ("electra", "layer_decay_top", {"layer_decay": 0.5}, True),
@@ -119,6 +119,6 @@ def test_long_texts_are_read_whole():
 
 
 def test_the_version_of_squad_decides(folder):
-    defaults = paper_defaults.squad_defaults
+    defaults = jobs.squad_defaults
     for given, rate in (({}, 5e-5), ({"version_2_with_negative": True}, 3e-5)):
         assert defaults({**folder("albert"), **given})[1]["learning_rate"] == rate

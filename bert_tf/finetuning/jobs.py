@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bert_tf import checkpoints
+from bert_tf.config import Sizes
 from bert_tf.errors import InputError, nearest
 from bert_tf.files import exists, fetched, read_json
 from bert_tf.finetuning import paper_defaults
@@ -18,8 +20,9 @@ from bert_tf.flags import applicable
 from bert_tf.models.t5.finetuning import TextModelFlags, open_texts
 from bert_tf.models.t5.task_files import TextFlags
 from bert_tf.models.t5.tasks import TEXT_TASKS
+from bert_tf.opening import folder_of
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.named import TASKS, find_questions, find_task
+from bert_tf.tasks.named import OF_SUITES, SQUAD, TASKS, find_questions, find_task
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import (
     ChoiceTaskFlags,
@@ -40,7 +43,66 @@ MTDNN_DEFAULTS = {"optimizer": "adamax", "learning_rate": 5e-5, "num_train_epoch
 _OF_QUESTIONS = {"predict_file", "squad_style", "version_2_with_negative"}
 _TEXTS = "text_to_text"
 _OF_T5 = TEXT_TASKS.keys() - TASKS.keys() - {"sst2", "stsb"}     # which MT-DNN calls sst-2, sts-b
+# Flags that set the number of steps in another way; a paper's number of steps is then not used.
+_STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
+# Options that a model keeps when its head is trained further.
+_OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "label_mean", "max_qa_length",
+            "carry_choices")
+_WARMUP = ("num_warmup_steps", "warmup_proportion")
 _FALSE = ("false", "f", "0", "no", "n")
+
+
+def config_of(given: Mapping[str, Any]) -> Sizes:
+    file = given.get("bert_config_file")
+    if file:
+        return checkpoints.read_config_file(file)
+    return checkpoints.read_config(given.get("init_checkpoint", ""))
+
+
+def named_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The defaults for the task that --task names, or for files of a user: what they follow, and
+    the values by flag. `given` are the flags on the command line; `flags.run` calls this."""
+    return _defaults(given, lambda: find_task(given["task"]).name if given.get("task") else "")
+
+
+def squad_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    has_negatives = (given.get("version_2_with_negative")
+                     or find_questions(given.get("task", "")) is SQUAD[True])
+    return _defaults(given, lambda: SQUAD[bool(has_negatives)].name)
+
+
+def _may_keep(given, name):
+    """Whether the model was fine-tuned for a task with the labels of the task `name`, or, if it is
+    a task of the user, for any."""
+    path = given.get("init_checkpoint")
+    saved = SavedTask.read(folder_of(path)) if path else None
+    if not saved or not name:
+        return bool(saved)
+    task, trained = OF_SUITES[name], saved.task
+    return (task.labels, task.label_names or trained.label_names) == (
+        trained.labels, trained.label_names or task.label_names)
+
+
+def _defaults(given, task_of):
+    # The papers train the encoder, but with --feature_layers it is not trained.
+    if not given.get("do_train") or given.get("feature_layers"):
+        return "", {}
+    values: dict[str, Any] = {}
+    with contextlib.suppress(InputError):       # `main` reports it, after the other flags
+        config = config_of(given)
+        if config.model_type not in paper_defaults.DEFAULTS:
+            return "", {}
+        values = dict(paper_defaults.find(config, task_of()))
+        # 0 steps mean that a flag is not given; a warm-up of 0 is one.
+        has_steps = any(given.get(name) for name in _STEPS)
+        if has_steps:
+            values.pop("num_train_steps", None)
+        if has_steps or any(given.get(name) is not None for name in _WARMUP):
+            values.pop("num_warmup_steps", None)
+        if given.get("keep_head", _may_keep(given, task_of())):
+            for name in _OF_HEAD:
+                values.pop(name, None)
+    return (f"fine-tuning of {config.model_type}", values) if values else ("", {})
 
 
 class Job(NamedTuple):
@@ -49,15 +111,14 @@ class Job(NamedTuple):
 
     classes: tuple[type, ...]
     open: Callable[..., FineTuneRun] = open_task
-    defaults: Callable[[Mapping[str, Any]], tuple[str, dict]] = paper_defaults.named_defaults
+    defaults: Callable[[Mapping[str, Any]], tuple[str, dict]] = named_defaults
 
 
 JOBS = {
     "classifier": Job((TextTaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags)),
     "tagger": Job((WordTaskFlags, ModelFlags, FineTuneSettings, TaggerFlags)),
     "multiple_choice": Job((ChoiceTaskFlags, ModelFlags, FineTuneSettings)),
-    "squad": Job((SquadFlags, ModelFlags, FineTuneSettings),
-                 defaults=paper_defaults.squad_defaults),
+    "squad": Job((SquadFlags, ModelFlags, FineTuneSettings), defaults=squad_defaults),
     "multitask": Job((MixtureFlags, ModelFlags, FineTuneSettings), open_mixture,
                      lambda given: ("MT-DNN", MTDNN_DEFAULTS)),
     _TEXTS: Job((TextFlags, TextModelFlags, StepSettings), open_texts,
@@ -176,5 +237,5 @@ def _writes_texts(given):
     if given.get("tasks") and not _OF_T5.isdisjoint(items(given["tasks"])):
         return True
     with contextlib.suppress(InputError):       # the command reports it
-        return _saved_kind(given) == _TEXTS or paper_defaults.config_of(given).model_type == "t5"
+        return _saved_kind(given) == _TEXTS or config_of(given).model_type == "t5"
     return False

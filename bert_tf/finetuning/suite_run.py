@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, make_folder, relative, write_aside, write_json
 from bert_tf.finetuning.families import FAMILIES, HEADS
-from bert_tf.finetuning.paper_defaults import config_of
+from bert_tf.finetuning.jobs import config_of
 from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun, find_rows
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags import check
