@@ -86,7 +86,7 @@ class RecordOptions:
     document_context: bool = False      # a sentence to tag is read with the text around it
     max_qa_length: int | None = None    # as the next one, see `kinds.sentence.MultipleChoice`
     carry_choices: bool = False
-    hypothesis_first: bool = False      # the second text comes first; see `packing.encode_pairs`
+    hypothesis_first: bool = False      # the second text comes first; see `encoding.encode_pairs`
     long_text: str | None = None        # how texts that do not fit are cut, see `kinds.windows`
 
 

@@ -123,7 +123,7 @@ class TextPairs:
         return features
 
     def counts(self) -> dict[str, Any]:
-        """Counts, as `statistics.count_instances` gives them."""
+        """Counts, as `pretraining.count_instances` gives them."""
         name = "encoder" if "encoder" in self._sides else "decoder"
         size, side = self._sizes[name], self._sides[name]
         lengths = np.diff(side.ends[self._edges])
