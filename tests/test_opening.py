@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import shutil
 import warnings
 
 import keras
@@ -249,9 +250,20 @@ def test_a_network_of_another_class_is_named(name):
     assert isinstance(Own.from_pretrained(GOLDEN / "hf_gelu"), Own)
 
 
-def test_no_checkpoint_is_an_input_error(tmp_path):
-    with pytest.raises(bert_tf.InputError, match="holds no checkpoint"):
-        bert_tf.BertEncoder.from_pretrained(tmp_path)
+def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path):
+    def said():
+        with pytest.raises(bert_tf.InputError) as error:
+            bert_tf.checkpoints.read(tmp_path)
+        return str(error.value)
+
+    assert "holds no checkpoint: no TensorFlow checkpoint" in said()
+    # As of a Trainer, or of an old sentence encoder.
+    shutil.copytree(GOLDEN / "hf_gelu", tmp_path / "0_Transformer")
+    assert said().endswith(f"itself; name a folder in it that does: {tmp_path}/0_Transformer.")
+    (tmp_path / "adapter_config.json").write_text("{}")
+    assert "holds an adapter, such as LoRA's, without its model" in said()
+    (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert "model.safetensors is a pointer of Git LFS" in said()
 
 
 def test_a_functional_model_holds_the_weights_and_is_saved(tmp_path):

@@ -102,6 +102,14 @@ def read_source(path: str | os.PathLike, task: str | None = None,
         if pickles := sorted(name for name in _files(place) if name.endswith(PICKLES)):
             raise InputError(f"{pickles[0]} is not read, because such files can run code or need "
                              "other libraries; convert the file to model.safetensors.")
+        if "adapter_config.json" in _files(place):
+            raise InputError(f"{place} holds an adapter, such as LoRA's, without its model; merge "
+                             "both with peft (merge_and_unload), and save the merged model.")
+        below = [folder for name in _files(place)
+                 if is_folder(folder := os.path.join(place, name)) and weights_at(folder)]
+        if below:
+            raise InputError(f"{place} holds no checkpoint itself; name a folder in it that does: "
+                             f"{', '.join(below[:5])}.")
         raise InputError(f"{place} holds no checkpoint: no TensorFlow checkpoint (*.index), "
                          "model.safetensors, model.weights.h5, model.keras, "
                          "checkpoint-*.safetensors or params of ERNIE; name the right folder.")

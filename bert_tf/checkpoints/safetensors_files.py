@@ -11,10 +11,11 @@ from safetensors import SafetensorError, safe_open
 from bert_tf.checkpoints import checksummed, rules
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError, warn
-from bert_tf.files import read_json, staged, write_json
+from bert_tf.files import open_file, read_json, staged, write_json
 
 # A row of `Format.ignored`.
 COPIES = (r"copies\..*", "a copy of a tied tensor")
+_POINTER = b"version https://git-lfs"        # begins a file of a clone without Git LFS
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -31,7 +32,15 @@ def _of_file(file):
                                  _DTYPES.get(part.get_dtype(), part.get_dtype()),
                                  functools.partial(_read, file, name)) for name, part in parts}
     except (SafetensorError, OSError) as error:
+        if isinstance(error, SafetensorError) and _is_pointer(file):
+            raise InputError(f"{file} is a pointer of Git LFS to the weights; fetch them with `git "
+                             "lfs pull`, or download the model with `hf download`.") from error
         raise InputError(f"{file}: can't be read as safetensors ({error}).") from error
+
+
+def _is_pointer(file):
+    with open_file(file, "rb") as content:
+        return content.read(len(_POINTER)) == _POINTER
 
 
 def _of_shards(index):
