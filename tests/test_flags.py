@@ -11,7 +11,7 @@ from absl import flags as absl_flags
 
 from bert_tf import flags
 from bert_tf.errors import InputError, nearest
-from bert_tf.flags import REQUIRED, CommandLine, only, option, without
+from bert_tf.flags import REQUIRED, CommandLine, only, option, parsing, without
 from bert_tf.flags.parsing import read
 
 
@@ -256,6 +256,15 @@ def test_flags_come_from_a_file_too(run):
     # From an editor that marks UTF-8; it names another file, which names this one.
     assert run("--flagfile", "marked.txt") == (0, "8 x\n", "")
     assert "(default: 8" not in run("--flagfile=latin.txt", "--help")[1]
+
+
+def test_names_of_files_may_begin_with_the_users_folder(monkeypatch):
+    """Shells leave the ~ of --name=~/file; it would become a folder of this name."""
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert parsing.expand_flagfiles([
+        "--input_file=a,~/b", "-output_dir=~", "--output=~/x=y", "--text=~/a", "--file=~#1"]) == [
+            "--input_file=a,/home/ann/b", "-output_dir=/home/ann", "--output=/home/ann/x=y",
+            "--text=~/a", "--file=~#1"]
 
 
 def test_libraries_say_only_what_is_worth_a_warning(run):

@@ -104,9 +104,9 @@ def read(config_class, flag_values):
 
 
 def expand_flagfiles(arguments: Iterable[str], above: tuple[str, ...] = ()) -> list[str]:
-    """Returns a command line with the flags of its flagfiles in their places; InputError if one
-    can't be read. A flagfile may be in a store, and may name others; `above` are those that name
-    the one with these lines, which are not read again."""
+    """Returns a command line with the flags of its flagfiles in their places, and the user's folder
+    in place of ~; InputError if one can't be read. A flagfile may be in a store, and may name
+    others; `above` are those that name the one with these lines, which are not read again."""
     expanded: list[str] = []
     rest = iter(arguments)
     for argument in rest:
@@ -114,13 +114,21 @@ def expand_flagfiles(arguments: Iterable[str], above: tuple[str, ...] = ()) -> l
         if argument in _FLAGFILE:
             path = next(rest, "")
         if name not in _FLAGFILE:
-            expanded.append(argument)
+            expanded.append(_without_tilde(argument))
         elif path not in above:
             expanded += expand_flagfiles([line for line in flagfile_lines(path) if line and not (
                 line.startswith(("#", "//")))], (*above, path))
         if argument == "--":
             break
     return [*expanded, *rest]
+
+
+def _without_tilde(argument):
+    """--name=~/file with the user's folder in place of ~, where shells leave it."""
+    name, is_given, value = argument.partition("=")
+    if not is_given or not PATH_FLAGS.fullmatch(name.lstrip("-")):
+        return argument
+    return f"{name}=" + ",".join(map(os.path.expanduser, value.split(",")))
 
 
 def given_flags(arguments: Sequence[str]) -> dict[str, str]:
