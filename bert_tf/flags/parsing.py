@@ -41,6 +41,27 @@ class _Choice(absl_flags.ArgumentParser):
         return argument
 
 
+class _Plain(absl_flags.ArgumentParser):
+    """Takes what another parser takes, and says what that must be, not which function refused it.
+    """
+
+    _NAMES = {bool: "true or false", int: "a whole number", float: "a number"}
+
+    def __init__(self, parser, kind):
+        super().__init__()
+        self._parser, self._name = parser, self._NAMES[kind]
+        self.syntactic_help = parser.syntactic_help
+
+    def parse(self, argument):
+        try:
+            return self._parser.parse(argument)
+        except (TypeError, ValueError):
+            raise ValueError(f"it must be {self._name}") from None
+
+    def flag_type(self):
+        return self._parser.flag_type()
+
+
 def types_of(config_class) -> dict[str, type]:
     """The type of each option's flag: `int` for `int | None`; `list` for `list[str]`."""
     hints = typing.get_type_hints(config_class)
@@ -72,6 +93,8 @@ def define(config_class, flag_values, names=None):
             {bool: absl_flags.DEFINE_bool, int: absl_flags.DEFINE_integer,
              float: absl_flags.DEFINE_float, str: absl_flags.DEFINE_string,
              list: absl_flags.DEFINE_list}[kind](**arguments)
+        if kind in (bool, int, float):
+            flag_values[name].parser = _Plain(flag_values[name].parser, kind)
         if metadata["alias"]:
             absl_flags.DEFINE_alias(metadata["alias"], name, flag_values=flag_values)
 
