@@ -269,6 +269,25 @@ def test_names_of_files_may_begin_with_the_users_folder(monkeypatch):
             "--text=~/a", "--file=~#1"]
 
 
+def test_files_that_would_be_dropped_are_refused(tmp_path):
+    @dataclasses.dataclass
+    class Files:
+        """Files."""
+
+        input_file: list[str] = option(REQUIRED, "Some.")
+        output_file: str = option("", "One.")
+
+    def given(*arguments):
+        return CommandLine.open(["x", *arguments], [Files]).given
+
+    with pytest.raises(InputError, match="^--input_file is given 2 times, .* with commas between"):
+        given("--input_file=a", "--input_file", "b")
+    # The last of one name counts, and a flagfile is for other values.
+    (tmp_path / "flags.txt").write_text("--input_file=c\n--output_file=c\n")
+    assert given(f"--flagfile={tmp_path}/flags.txt", "--input_file=a,b", "--output_file=d",
+                 "--output_file=e") == {"input_file": ["a", "b"], "output_file": "e"}
+
+
 def test_libraries_say_only_what_is_worth_a_warning(run):
     assert "I looked." not in (said := run("--number=20")[2]) and "I found nothing." in said
     assert "I looked." in run("--number=20", "--verbosity=0")[2]

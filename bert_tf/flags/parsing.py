@@ -1,5 +1,6 @@
 """absl's flags for the options of dataclasses, and dataclass instances from parsed flags."""
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -230,12 +231,19 @@ class CommandLine:
                 that are not flags of the command line, and flags that are given.
 
         Raises:
-            InputError: a flagfile can't be read, or `defaults` or `adds` refuses a value.
+            InputError: a flagfile can't be read, a flag of several files comes twice, or `defaults`
+                or `adds` refuses a value.
             absl.flags.Error: a value can't be read.
         """
+        written = collections.Counter(argument.lstrip("-").partition("=")[0]
+                                      for argument in arguments if argument.startswith("-"))
         arguments = expand_flagfiles(arguments)
         typed = _scan(arguments, config_classes)
         classes = [*config_classes, *(adds(typed) if adds else ())]
+        for name, kind in itertools.chain(*(types_of(group).items() for group in classes)):
+            if kind is list and written[name] > 1 and PATH_FLAGS.fullmatch(name):
+                raise InputError(f"--{name} is given {written[name]} times, of which only the last "
+                                 "would count; give all names in one, with commas between them.")
         typed = _scan(arguments, classes)
         source, others = defaults(typed) if defaults else ("", {})
         own = {name: default_of(field) for name, field in options_of(classes).items()}
