@@ -5,10 +5,12 @@ and imported nothing of this project: an import of TensorFlow takes longer than 
 """
 
 import atexit
+import contextlib
 import gc
 import json
 import multiprocessing
 import os
+import random
 import signal
 import socket
 import sys
@@ -102,14 +104,20 @@ def start_command(module, flags, before="", **options):
         for name, value in flags.items()], **options)
 
 
+def free_addresses(count):
+    """Addresses that nobody listens at, nor gets where any port will do: systems give ports above
+    32,768 then, and another program might get one of these before a worker is up."""
+    ports = set()
+    while len(ports) < count:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("localhost", port))
+            ports.add(port)
+    return [f"localhost:{port}" for port in ports]
+
+
 def start_workers(module, flags_of_each, **options):
-    """The Processes of a command that is started for each worker of a cluster."""
-    sockets = [socket.socket() for _ in flags_of_each]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    cluster = {"worker": [f"localhost:{one.getsockname()[1]}" for one in sockets]}
-    for one in sockets:
-        one.close()
+    cluster = {"worker": free_addresses(len(flags_of_each))}
     return [start_command(module, {**flags, "distribution_strategy": "multi_worker"}, **options,
                           TF_CONFIG=json.dumps({"cluster": cluster,
                                                 "task": {"type": "worker", "index": index}}))

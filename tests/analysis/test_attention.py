@@ -329,7 +329,7 @@ def run_actions(path, actions):
         pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
     path.write_text(path.read_text(encoding="utf-8").replace("</html>", actions), encoding="utf-8")
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-                           path.as_uri()], capture_output=True, text=True, check=True, timeout=60)
+                           path.as_uri()], capture_output=True, text=True, check=True, timeout=600)
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)[1]
     return json.loads(html.unescape(title))
 

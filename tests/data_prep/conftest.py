@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import subprocess
 import sys
 
 import pytest
@@ -19,6 +20,23 @@ TOKENS = ["[PAD]", "[UNK]", "[CLS]", "", "[SEP]", "[MASK]", "", *".,!?'", *LETTE
           *(f"##{letter}" for letter in LETTERS), "the", "house", "##ing", "tree", "walk", "cafe"]
 WORDS = ("the house tree walk walking cafe café a I treehouse housing Bright xylophone 中文 日本 "
          "it's ☃ [MASK] [SEP] b c d").split()
+
+
+# The job, which kills itself and its workers as soon as one piece is finished.
+_DIES = """
+import os, signal
+from bert_tf.data.records import jobs
+from run_scripts.commands import start
+jobs._Report.add = lambda *_: os.killpg(0, signal.SIGKILL)
+start("data_prep.create_pretraining_data")
+"""
+
+
+def start_dying(**flags):
+    """The process of a job of records that ends by kill -9 after its first piece."""
+    return subprocess.Popen([sys.executable, "-c", _DIES, *(
+        f"--{name}={value}" for name, value in flags.items())], start_new_session=True,
+                            stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
 """Records made by Apache Beam: the files of this machine's own workers, after any stop."""
 
 import builtins
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -81,10 +79,10 @@ def test_a_killed_driver(by_beam, whole, tmp_path, vocab_file):
                f"--input_file={tmp_path}/text0.txt", f"--output_file={out}/r.tfrecord",
                f"--vocab_file={vocab_file}", "--piece_bytes=2000"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
-        while not list(out.glob("r.tfrecord-?????-of-?????")):
-            assert job.poll() is None
+        while job.poll() is None and not list(out.glob("r.tfrecord-?????-of-?????")):
             time.sleep(0.002)
-        os.kill(job.pid, signal.SIGKILL)
+        job.kill()
+    assert list(out.glob("r.tfrecord-?????-of-?????"))
     by_beam()
     assert content(out) == whole
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -18,6 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import writing
 from data_prep import text_job
 from data_prep.runners import RunnerFlags
+from tests.data_prep.conftest import start_dying
 from tests.data_prep.test_pieces import content, raise_
 
 
@@ -211,32 +211,31 @@ def test_a_share_waits_a_while_for_its_turn(share, hold, tmp_path, monkeypatch):
         share("0/2")
 
 
-def test_a_share_waits_for_a_process_that_reads_long(share, hold, tmp_path, capsys):
+def test_a_share_waits_for_a_process_that_reads_long(share, hold, tmp_path, monkeypatch, capsys):
     (tmp_path / "out").mkdir()
     other = hold(tmp_path / "out/r.manifest.json")
-    threading.Timer(1.5, other.communicate).start()
+    said = []
+
+    def note_and_end(line, **_):
+        said.append(line)
+        threading.Timer(0.1, other.communicate).start()
+
+    monkeypatch.setattr(shards, "print", note_and_end, raising=False)
     share("0/2")
-    found = capsys.readouterr().out
-    assert found.count(f"waiting: records: process {other.pid} on ") == 1
-    assert "share 0/2 is finished" in found
+    assert len(said) == 1 and said[0].startswith(f"waiting: records: process {other.pid} on ")
+    assert "share 0/2 is finished" in capsys.readouterr().out
 
 
 def test_shares_at_once_and_one_killed(share, tmp_path, whole, vocab_file):
     out = tmp_path / "out"
-
-    def start(number):
-        return subprocess.Popen(
-            [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=1",
-             f"--input_file={tmp_path}/text0.txt", f"--output_file={out}/r.tfrecord",
-             f"--vocab_file={vocab_file}", "--piece_bytes=2000", f"--piece_share={number}/2"],
-            stdout=subprocess.DEVNULL)
-    running = [start(number) for number in (0, 1)]
-    while not list(out.glob("r.tfrecord-?????-of-?????")):
-        assert running[0].poll() is None or running[1].poll() is None
-        time.sleep(0.002)
-    os.kill(running[0].pid, signal.SIGKILL)
-    assert running[1].wait() == 0 and running[0].wait() in (-9, 0)
-    again = start(0)
-    assert again.wait() == 0
+    flags = {"num_workers": 1, "input_file": tmp_path / "text0.txt", "vocab_file": vocab_file,
+             "output_file": out / "r.tfrecord", "piece_bytes": 2000}
+    killed = start_dying(**flags, piece_share="0/2")
+    command = [sys.executable, "-m", "data_prep.create_pretraining_data",
+               *(f"--{name}={value}" for name, value in flags.items())]
+    other = subprocess.run([*command, "--piece_share=1/2"], stdout=subprocess.DEVNULL)
+    assert killed.wait() == -signal.SIGKILL and other.returncode == 0
+    assert not (out / "r.manifest.json").exists()
+    subprocess.run([*command, "--piece_share=0/2"], stdout=subprocess.DEVNULL, check=True)
     assert content(out) == whole
     assert "piece_share" not in (out / "r.flags.txt").read_text()

@@ -5,9 +5,6 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -17,6 +14,7 @@ from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import writing
 from data_prep import text_job
+from tests.data_prep.conftest import start_dying
 
 
 def content(folder):
@@ -283,15 +281,8 @@ def killed(tmp_path, vocab_file, random_text):
     """The folder of a job of many pieces that was killed after its first shard."""
     out, text = tmp_path / "out", tmp_path / "text0.txt"
     text.write_text(random_text(3, documents=1200, sentences=6), encoding="utf-8")
-    with subprocess.Popen(
-            [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=2",
-             f"--input_file={text}", f"--output_file={out}/r.tfrecord",
-             f"--vocab_file={vocab_file}", f"--piece_bytes={PIECE_BYTES}"],
-            start_new_session=True, stdout=subprocess.DEVNULL) as job:
-        while not list(out.glob("r.tfrecord-?????-of-?????")):
-            assert job.poll() is None
-            time.sleep(0.002)
-        os.killpg(job.pid, signal.SIGKILL)
+    assert start_dying(num_workers=2, input_file=text, output_file=f"{out}/r.tfrecord",
+                       vocab_file=vocab_file, piece_bytes=PIECE_BYTES).wait() == -signal.SIGKILL
     assert not (out / "r.manifest.json").exists()
     return out
 

@@ -13,7 +13,7 @@ from typing import Any
 from tests.faults.commands import Command, Material
 from tests.faults.places import comparable, differences
 from tests.faults.processes import End, Running
-from tests.faults.s3 import free_port
+from tests.processes import free_addresses
 
 _PAGE = 4096        # files take whole pages of a small disk
 
@@ -67,12 +67,11 @@ class Cell:
 
     def start(self, log: str = "first.log", only: list[int] | None = None,
               cluster_timeout: float | None = None, **environment) -> list[Running]:
-        """Starts the command, each worker of it, or `only` these."""
         common = {**self.place.environment, "TMPDIR": os.path.join(self._scratch, "tmp"),
                   **environment}
         folders = {"IN": f"{self.place.root}/in", "OUT": f"{self.place.root}/out"}
         changes = {} if cluster_timeout is None else {"cluster_timeout": cluster_timeout}
-        hosts = [f"localhost:{free_port()}" for _ in range(self.command.workers)]
+        hosts = free_addresses(self.command.workers)
         return [self.command.start(folders, os.path.join(self._scratch, f"{worker}-{log}"), {
             **common, "BERT_TF_STAGE_FOLDER": os.path.join(self._scratch, "staged", str(worker)),
             **({} if len(hosts) == 1 else {"TF_CONFIG": json.dumps({

@@ -48,7 +48,6 @@ class Place:
         return {name.removeprefix(start).strip("/") for name in self._store.find(start)}
 
     def read(self, folder: str) -> dict[str, bytes]:
-        """The files of a folder, by relative name."""
         contents = {}
         for name in self.names(folder):
             with contextlib.suppress(FileNotFoundError):

@@ -23,28 +23,17 @@ _WRITES = ("PUT", "POST")
 _OWN_HEADERS = ("transfer-encoding", "connection", "content-length", "server", "date")
 
 
-def free_port() -> int:
-    """Returns a port that nobody listens at."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 @contextlib.contextmanager
 def s3_server() -> Iterator[str]:
     """Starts moto's S3 server in a process of its own; gives its address."""
-    port = free_port()
-    server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1",
-                               "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         assert server.stderr
-        for line in server.stderr:      # until it says that it runs
-            if b"Running on" in line:
-                break
-        assert server.poll() is None
+        address = next(line.split()[-1].decode() for line in server.stderr if b"Running on" in line)
         # Its pipe must not fill up with the log of requests.
         subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)
-        yield f"http://127.0.0.1:{port}"
+        yield address
     finally:
         server.kill()
         server.wait()
@@ -99,8 +88,6 @@ class _Proxy(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Hands one request on."""
-
     protocol_version = "HTTP/1.1"
     server: _Proxy
 

@@ -1,11 +1,9 @@
 """Workers of a cluster, and devices."""
 
 import concurrent.futures
-import contextlib
 import importlib.util
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -87,14 +85,6 @@ def test_a_broken_cluster_is_one_sentence(environment, way, variables, hosts, pa
     assert part in str(error.value) and "\n" not in str(error.value)
 
 
-def free_addresses(count):
-    """Addresses that nobody listens at."""
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server(("localhost", 0)))
-                   for _ in range(count)]
-        return [f"localhost:{server.getsockname()[1]}" for server in servers]
-
-
 class Store(dict):
     """What TensorFlow's coordination service offers."""
 
@@ -167,7 +157,7 @@ with ending():
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(2)
 """
-    addresses = free_addresses(2)
+    addresses = processes.free_addresses(2)
     workers = [processes.Process(code, [str(rate)], TF_CONFIG=config(
         {"type": "worker", "index": index}, worker=addresses)) for index, rate in enumerate(rates)]
     for said in processes.finish_workers(workers, status or 143):
