@@ -3,6 +3,9 @@
 import dataclasses
 import functools
 
+import pytest
+
+from bert_tf.errors import InputError
 from run_scripts import commands, quickstart
 
 QUICKSTART = "run_scripts.quickstart"       # which is no command
@@ -28,3 +31,12 @@ def fields(command):
             if "help" in field.metadata:
                 known[field.name] = known[field.metadata["alias"]] = field
     return known
+
+
+def refusal(command, *arguments):
+    """The sentence with which a command line is refused, in this process."""
+    with pytest.raises(InputError) as error:
+        main, settings = commands.parse([command, *arguments])
+        main(*settings)
+    assert "\n" not in str(error.value)
+    return str(error.value)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from bert_tf.errors import InputError
+from tests import programs
 
 GOOD = b"a tree\nthe house\n\nb\nc\n"
 BAD = b"good\n\nbad \xff\n"
@@ -158,16 +159,20 @@ def command(tmp_path, vocab_file, *flags, **options):
     return done.stderr
 
 
-@pytest.mark.parametrize("text, flags, message", [
-    (BAD, [], "text.txt, line 3, byte 5 is not UTF-8"),
-    (GOOD, ["--dupe_factor=0"], "--dupe_factor is 0"),
-    (GOOD, ["--vocab_file="], "--vocab_file must be given"),
-    (GOOD, ["stray"], "unexpected argument 'stray'"),
-])
-def test_the_command_says_one_sentence(tmp_path, vocab_file, text, flags, message):
+@pytest.mark.parametrize("text, flag, message", [
+    (BAD, "--dupe_factor=1", "text.txt, line 3, byte 5 is not UTF-8"),
+    (GOOD, "stray", "unexpected argument 'stray'")])
+def test_the_command_says_one_sentence(tmp_path, vocab_file, text, flag, message):
     (tmp_path / "text.txt").write_bytes(text)
-    assert message in command(tmp_path, vocab_file, *flags)
+    assert message in command(tmp_path, vocab_file, flag)
     assert not [path for path in left_over(tmp_path) if path.name != "r.flags.txt"]
+
+
+@pytest.mark.parametrize("flag, message", [
+    ("--dupe_factor=0", "--dupe_factor is 0"), ("--vocab_file=", "--vocab_file must be given")])
+def test_flags_that_cannot_be(flag, message):
+    assert message in programs.refusal("bert-create-pretraining-data", "--input_file=x",
+                                       "--output_file=y", "--vocab_file=z", flag)
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 1 << 20])

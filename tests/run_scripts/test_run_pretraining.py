@@ -23,7 +23,7 @@ from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.train import save_model
 from run_scripts import run_pretraining
-from tests import processes
+from tests import processes, programs
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -483,21 +483,25 @@ def test_settings_that_cannot_be(flags, changes, part):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--output_dri=x"], "error: there is no flag --output_dri; did you mean --output_dir?"),
-    (["--do_train"], "error: --input_file must be given"),
+    (["--output_dri=x"], "there is no flag --output_dri; did you mean --output_dir?"),
+    (["--do_train"], "--input_file must be given"),
     (["--input_file=x", "--output_dir=x", "--do_train"],
-     "error: give either --bert_config_file (a configuration) or --model_size"),
+     "give either --bert_config_file (a configuration) or --model_size"),
     ([f"--input_file={__file__}", "--output_dir=x", "--do_train", "--model_size=tiny"],
      "is text, which is read with the tokenizer of --init_checkpoint"),
     (["--input_file=x", "--output_dir=x", "--model_size=base", "--mem_len=9"],
      "error: --input_file: no file matches 'x'."),
     (["--dtype=float23"], "--dtype=float23: did you mean float32? The choices are float32, bf"),
-    (["--optimizer=adam"], "--optimizer=adam: did you mean adamw? The choices are adamw, bert_"),
+    (["--optimizer=adam"], "--optimizer=adam: did you mean adamw? The choices are adamw, bert_")])
+def test_arguments_that_cannot_be(arguments, message):
+    assert message in programs.refusal("bert-run-pretraining", *arguments)
+
+
+@pytest.mark.parametrize("arguments, message", [
     (["--bert_config_file=absent.json", "--input_file=x", "--output_dir=x", "--do_train"],
      "absent.json"),
     (["--bert_config_file=a", "--input_file=x", b"--output_dir=bad\xff"],
-     r"error: --output_dir: 'bad\udcff' is not UTF-8"),
-])
+     r"error: --output_dir: 'bad\udcff' is not UTF-8")])
 def test_the_command_says_one_sentence(arguments, message):
     done = subprocess.run([sys.executable, "-m", SCRIPT, *arguments],
                           capture_output=True, text=True, check=False)
