@@ -224,7 +224,6 @@ def run(model, case, **options):
 
 
 def outputs_and_gradients(model, case):
-    """Returns the outputs, and the gradients of all trained weights; None where there is none."""
     variables = model.trainable_variables
     values = [variable.value for variable in variables]
     if BACKEND == "jax":

@@ -14,7 +14,6 @@ import time
 
 
 def write(path, preset="tiny", batch_size=32, length=128, predictions=20):
-    """Writes the HLO of a step."""
     import keras
     import tensorflow as tf
 
@@ -47,7 +46,6 @@ def write(path, preset="tiny", batch_size=32, length=128, predictions=20):
 
 
 def compile_(path):
-    """Compiles the HLO for one chip of a v5e."""
     os.environ.update(JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1", TPU_WORKER_ID="0",
                       TPU_ACCELERATOR_TYPE="v5litepod-4", TPU_WORKER_HOSTNAMES="localhost")
     from jax._src import compiler

@@ -27,7 +27,6 @@ def _unpacked():
 
 @functools.cache
 def find(name):
-    """The path of a file or folder, given as in $BERT_TF_TEST_DATA; None if there is none."""
     folder = os.environ.get("BERT_TF_TEST_DATA")
     if folder and os.path.exists(os.path.join(folder, name)):
         return pathlib.Path(folder, name)

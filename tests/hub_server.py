@@ -97,7 +97,6 @@ def _listed(files):
 
 
 def _tree(files, folder, is_recursive):
-    """The files and folders below a folder, or directly in it."""
     folders = {str(above) for name in files for above in pathlib.PurePosixPath(name).parents}
     found = _listed(files) + [{"type": "directory", "path": name, "oid": name, "size": 0}
                               for name in sorted(folders - {"."})]

@@ -134,7 +134,6 @@ def _part(names):
 
 
 def parts_used(path):
-    """The parts of bert_tf that a file imports."""
     return {_part(name.split(".")[1:]) for name in imports(path) if name.startswith("bert_tf.")}
 
 
@@ -217,7 +216,6 @@ def test_networks_run_on_any_backend(path):
 
 
 def programs():
-    """The modules of all commands."""
     found = {module for variants in commands.VARIANTS.values() for module in variants.values()}
     for command, module in commands.COMMANDS.items():
         found |= ({*commands.programs(command).values()} if command in commands.SEVERAL else

@@ -46,7 +46,6 @@ def command_lines(text):
 
 
 def find_command(page, beginning, number=0):
-    """The words of a command of a page that begins with these words."""
     found = [words for words in command_lines(TEXTS[page])
              if " ".join(words).startswith(beginning)]
     return found[number]

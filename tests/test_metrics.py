@@ -160,7 +160,6 @@ def ranks(values):
 
 
 def labels_of(case, classes):
-    """Gold and predicted labels of a case."""
     rng = random.Random(case)
     size = (1, 2, 7, 30)[case % 4]
     gold = [rng.randrange(classes) for _ in range(size)]

@@ -73,7 +73,6 @@ def write(folder, kind, options=None):
 
 @pytest.fixture(scope="module", name="saved")
 def _saved(tmp_path_factory):
-    """A function of a kind: a folder, its Learner and a Predictor of it."""
     @functools.cache
     def get(kind):
         folder = tmp_path_factory.mktemp(kind)

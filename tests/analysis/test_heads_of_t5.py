@@ -35,7 +35,6 @@ def make_batch(seed=0):
 
 @pytest.fixture(name="whole", scope="module")
 def fixture_whole():
-    """A network and its output."""
     network = T5(CONFIG)
     assert list(attentions(network)) == NAMES
     return network, np.array(network(make_batch())["sequence_output"])

@@ -42,7 +42,6 @@ def predict(job):
 
 @pytest.fixture(name="systems")
 def fixture_systems(tmp_path, monkeypatch):
-    """A folder with worker.py and a system of its own."""
     folder = tmp_path / "root" / "benchmarks" / "peers"
     folder.mkdir(parents=True)
     with open(f"{running.FOLDER}/worker.py", encoding="utf-8") as file:

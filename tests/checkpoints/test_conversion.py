@@ -120,7 +120,6 @@ def test_our_names_are_those_of_the_model():
 
 @pytest.fixture(scope="module")
 def sources(vocab_file, tmp_path_factory):
-    """The folder of google_gelu in each format."""
     folders = {form: tmp_path_factory.mktemp(form) / "first" for form in FORMATS}
     for form, folder in folders.items():
         convert(GOLDEN / "google_gelu", folder, form, Changes(vocab_file=str(vocab_file)))

@@ -87,7 +87,6 @@ def folders(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole_arrays(folders):
-    """{format: its arrays}."""
     return {form: arrays(folders / form) for form in FILES}
 
 

@@ -169,7 +169,6 @@ def test_a_layer_without_heads_is_written_as_integers(eagerly, tmp_path, how):
 
 @pytest.fixture(scope="module")
 def hessian(test_data):
-    """The golden values, and the Learner of their model."""
     values = np.load(test_data / "golden/quantisation/hessian_seed1.npz")
     sizes = json.loads(str(values["config"]))
     labels = sizes.pop("labels")

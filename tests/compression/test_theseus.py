@@ -42,7 +42,6 @@ def fixture_golden(test_data):
 
 @pytest.fixture(name="load", scope="module")
 def fixture_load(golden, tmp_path_factory):
-    """A Learner of some layers with weights of transformers' names."""
     if "config" not in golden.files:
         pytest.skip("the file at hand has the rates alone")
     sizes = json.loads(str(golden["config"]))

@@ -18,7 +18,6 @@ def write_files(folder, texts):
 
 
 def documents(text):
-    """The documents of a text, each a list of its lines."""
     found = [[]]
     for line in text.split(b"\n"):
         if line.strip():

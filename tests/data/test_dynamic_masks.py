@@ -41,7 +41,6 @@ def documents(seed):
 
 
 def records(seed, units, is_dynamic, dupe_factor=5, recipe="bert"):
-    """The features of all records of a text, int32 and float32."""
     recipe = recipes.find(recipe).vary({}, {"units": units, "dynamic": is_dynamic})
     options = types.SimpleNamespace(
         max_seq_length=SIZE, max_predictions_per_seq=SLOTS, dupe_factor=dupe_factor,

@@ -20,7 +20,6 @@ KINDS = {**FINETUNING, "span": ANSWER_SPAN + ANSWER_SPAN_LABELS}
 
 
 def write_records(folder, kind, counts, seed=0):
-    """Shards of random records and their manifest, whose path it returns."""
     rng = np.random.default_rng(seed)
     shards = []
     for index, count in enumerate(counts):
@@ -64,7 +63,6 @@ def parsed(path, kind):
 
 @pytest.fixture(name="examples", scope="module")
 def fixture_examples(tmp_path_factory):
-    """53 records of classification."""
     return ExampleSet(write_records(tmp_path_factory.mktemp("records"), "classification", [53]))
 
 

@@ -167,7 +167,6 @@ def test_too_few_or_uneven_files_are_read_together(records, tmp_path):
 
 @pytest.fixture(name="unshared", scope="module")
 def fixture_unshared(records):
-    """Batches to train and to evaluate on, for one device."""
     return [numbers_of(batches, 3) for batches in (
         records.training_batches(1, 8, 8, 1), records.evaluation_batches(8, 0, 1))]
 

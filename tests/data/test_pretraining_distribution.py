@@ -32,7 +32,6 @@ def documents(rng, count=20, sentences=(1, 30), words=(1, 25)):
 
 
 def instances(seed, text=None, do_whole_word_mask=False, **flags):
-    """(`Instances`, their features) of one seed."""
     recipe = recipes.find("bert_wwm" if do_whole_word_mask else "bert")
     flags = types.SimpleNamespace(**{**FLAGS, **flags})
     text = text or documents(np.random.default_rng(seed))

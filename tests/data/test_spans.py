@@ -53,7 +53,6 @@ def fixture_golden(test_data):
 
 @pytest.fixture(name="text", scope="module")
 def fixture_text(golden, vocab_path):
-    """The vocabulary and the `Documents` of the golden file."""
     vocabulary = Vocabulary.from_file(vocab_path)
     sizes, tokens = golden["sentence_sizes"], golden["tokens"].astype(np.int32)
     lengths = sizes[sizes > 0]
@@ -215,7 +214,6 @@ def plain(documents, **corruption):
 
 
 def drawer(masks, seed=5):
-    """Function of records and the number of the first that draws their masks."""
     traced = tf.function(lambda batch, numbers: masks(batch, seed, numbers), autograph=False)
 
     def run(found, first=0):

@@ -16,8 +16,6 @@ BLANK = "\u2581"
 
 
 class SentencePieces:
-    """Pieces of text by a `sentencepiece.SentencePieceProcessor`."""
-
     def __init__(self, model, lower):
         self.model, self.lower = model, lower
         self.vocab = {model.id_to_piece(index): index for index in range(model.get_piece_size())}
@@ -89,7 +87,6 @@ def features(files, pieces, flags):
 
 
 def mask(tokens, starts, rng, lengths, words, flags):
-    """The tokens with predictions masked, and the list of (position, token) to predict."""
     units = []
     for position, token in enumerate(tokens):
         if token in ("[CLS]", "[SEP]"):

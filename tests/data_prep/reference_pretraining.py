@@ -86,7 +86,6 @@ def truncate(first, second, limit, rng):
 
 
 def mask(tokens, rng, words, flags):
-    """The tokens with predictions masked, and the list of (position, token) to predict."""
     groups = []
     for position, token in enumerate(tokens):
         if token in ("[CLS]", "[SEP]"):

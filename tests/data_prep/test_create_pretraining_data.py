@@ -59,7 +59,6 @@ def prepare(prepare):
 
 
 def expected(job):
-    """What the reference makes of the files of a job."""
     with open(job.vocab_file, encoding="utf-8") as file:
         tokens = file.read().split("\n")[:-1]
     vocab = {token: index for index, token in enumerate(tokens)}

@@ -19,7 +19,6 @@ from tests.data_prep.conftest import TOKENS, WORDS
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """A vocabulary, tagged text of 12 documents, and a list of phrases."""
     folder, rng = tmp_path_factory.mktemp("ernie"), np.random.default_rng(1)
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     documents = ["-DOCSTART- O O\n\n" + "".join("".join(

@@ -44,7 +44,6 @@ def fixture_folder(tmp_path_factory):
 
 
 def make(folder, name, file, task, **changes):
-    """The bytes of the files of records, and the manifest."""
     create_pretraining_data.main(recipes.fill(PretrainingDataFlags, **{
         "recipe": "ernie2", "task": task, "input_file": [str(folder / file)],
         "output_file": [str(folder / name / "r.tfrecord")], "vocab_file": str(folder / "vocab.txt"),

@@ -15,7 +15,6 @@ LETTERS = "abcdefgh"
 
 @pytest.fixture
 def made(prepare, tmp_path, vocab_file, capsys):
-    """function(text, **flags): makes records; returns the manifest, the report and the records."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocab_file.write_text("\n".join([*special, *CHARACTERS, *LETTERS]) + "\n", encoding="utf-8")
 

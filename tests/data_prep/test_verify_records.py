@@ -35,7 +35,6 @@ def problems(capsys, *paths, **flags):
 
 
 def rewrite(path, change):
-    """Passes each record, as (number, Example), to `change`."""
     messages = []
     for number, message in enumerate(tfrecord.read_records(path)):
         example = tf.train.Example.FromString(message)

@@ -78,7 +78,6 @@ def exported(make_model, vocabulary):
 
 @pytest.fixture(scope="module")
 def saved(exported, tmp_path_factory):
-    """The path of the text model of an encoder."""
     return save_model(exported(TextModel, "encoder"), tmp_path_factory.mktemp("saved"))
 
 

@@ -24,7 +24,6 @@ SPECIAL = {"distilbert": {"pooler_type": "first_token_relu", "type_vocab_size": 
 
 
 def trained(path, **special):
-    """Writes a model of SentencePiece with the words."""
     file = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([" ".join(WORDS)] * 20), model_writer=file, vocab_size=200,

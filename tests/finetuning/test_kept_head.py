@@ -38,7 +38,6 @@ def fixture_base(tmp_path_factory):
 
 @pytest.fixture(name="tuned", scope="module")
 def fixture_tuned(base, tmp_path_factory):
-    """Function that gives the folder of a model that was fine-tuned for a kind of task."""
     @functools.cache
     def make(kind):
         model = bert_tf.TextModel.from_pretrained(base, kind)

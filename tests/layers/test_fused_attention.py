@@ -35,7 +35,6 @@ def drawn(shape, bias_shape, dtype="float32"):
 
 
 def outputs_and_gradients(function, query, key, value, bias, *args):
-    """The output, and the gradients of its sum with weights."""
     weights = np.random.default_rng(1).standard_normal(query.shape)
 
     def total(*inputs):

@@ -244,7 +244,6 @@ def test_other_backends(backend, tmp_path):
 
 
 def run_forked(code, folder):
-    """Runs `code` in a process of `processes`."""
     processes.Process(textwrap.dedent(code), cwd=folder).finish()
 
 

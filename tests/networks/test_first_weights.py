@@ -89,7 +89,6 @@ def test_the_first_token_looks_at_all_alike():
 
 
 def test_codes_of_positions_pass_all_layers_unchanged():
-    """Up to the scale of layer norms."""
     encoder = encoder_of({"num_hidden_layers": 4})
     look_at_neighbours(encoder, 1)
     ids = np.random.default_rng(0).integers(1, VOCAB, (2, LENGTH))

@@ -31,7 +31,6 @@ HEADS = {  # the class in transformers, ours, its labels
 
 @pytest.fixture(name="load")
 def fixture_load(test_data, tmp_path):
-    """A golden file, and the folder of its model."""
     def load(name, end="MaskedLM"):
         golden = np.load(test_data / "golden" / "modernbert" / f"{name}.npz")
         folder = test_data / "golden" / "modernbert" / "mlm_windowed"

@@ -61,7 +61,6 @@ def test_layers_and_masked_words_equal(golden):
 
 
 def with_classifier(folder, expected, tmp_path):
-    """A folder with the classifier of the golden file."""
     own = folder.parent / f"{folder.name}_classifier"
     if own.exists():
         return own

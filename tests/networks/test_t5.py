@@ -70,7 +70,6 @@ def batch_of(golden):
 
 
 def check(learner, batch, golden, prefix=""):
-    """The logits of targets, and the loss of an evaluation."""
     logits = learner.encoder.logits(learner.encoder(batch)["sequence_output"])
     is_token = golden["targets"] > 0
     assert off(np.array(logits)[is_token], golden[f"{prefix}logits"][is_token]) < ROUNDED

@@ -19,7 +19,6 @@ pytestmark = [] if PLAIN else [pytest.mark.usefixtures("eagerly")]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """config.json and two files of records."""
     folder = tmp_path_factory.mktemp("pretraining")
     local_runs.config_of(0.1).to_json_file(folder / "config.json")
     for number in range(2):
@@ -43,7 +42,6 @@ def flags_of(folder, records, output_dir, **changes):
 
 @pytest.fixture
 def flags(folder, place):
-    """Function (changes): flags of the run in a store."""
     store = stores.store(place.partition(":")[0])
     for name in os.listdir(folder):
         if (folder / name).is_file():

@@ -40,7 +40,6 @@ def fixture_text(tmp_path_factory):
 
 @pytest.fixture(name="model")
 def fixture_model(tmp_path):
-    """Function that writes a model of a type with some heads into a folder, and returns it."""
     def write(model_type="bert", heads=(MaskedLM,), name="model", **overrides):
         recipe = recipes.RECIPES[model_type]
         config = tiny.config_of(recipe, **SIZES, **overrides)

@@ -20,7 +20,6 @@ SENTENCES = ["The old house stood near the Zürich river.", "Nobody knew where t
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """A run's model and metrics, a vocabulary and a text."""
     folder = tmp_path_factory.mktemp("run")
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
     config = tiny.config(vocab_size=len(tokens), num_hidden_layers=1, hidden_size=8,

@@ -38,17 +38,6 @@ def test_installed_names_start_their_programs(name, folder, ending, monkeypatch)
     assert found == [commands.COMMANDS[name]] and sys.argv[-1] == "--help"
 
 
-def test_keras_imports_no_package_that_a_command_does_not_use():
-    code = ("import sys; from run_scripts import commands\n"
-            "try: commands.start('absent')\n"
-            "except ModuleNotFoundError: pass\n"
-            "import bert_tf.metrics, keras\n"
-            "print(*sorted({'matplotlib', 'sklearn'} & sys.modules.keys()))\n"
-            "import matplotlib, sklearn.metrics")     # ours are there afterwards
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout.strip()) == (0, ""), ended.stderr
-
-
 def run(*arguments, package="run_scripts.commands", cwd=ROOT):
     done = subprocess.run([sys.executable, "-m", package, *arguments], cwd=cwd,
                           capture_output=True, text=True, check=False)

@@ -128,7 +128,6 @@ TAGS = {"train_file": "tags_train.txt", "dev_file": "tags_dev.txt", "label_colum
 
 @pytest.fixture(name="taggers", scope="module")
 def fixture_taggers(data, tmp_path_factory):
-    """Two taggers."""
     return train_two(data, tmp_path_factory, TAGS)
 
 

@@ -132,7 +132,6 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "C"]
 
 @pytest.fixture
 def fine_tuned(tmp_path):
-    """A function that writes the folder of a fine-tuned model of a task."""
     def make(head, task, **settings):
         config = EncoderConfig(len(WORDS), 8, 1, 2, 8, max_position_embeddings=16)
         options = {"num_labels": len(task.labels)} if task.kind.labels_are_classes and (
@@ -375,8 +374,9 @@ def test_multiple_choice(eagerly, fine_tuned, tmp_path, kind, labels):
     assert found["probabilities"].shape == (1, 3) and found["choice"].shape == (1,)
 
 
-def test_the_log_is_shown_on_request(tmp_path):
-    """The second export is of the same process, which starts TensorFlow once."""
+def test_the_log_is_shown_on_request_and_keras_imports_no_package_that_a_command_does_not_use(
+        tmp_path):
+    """All in one process, since a start of TensorFlow takes long."""
     flags = [f"--init_checkpoint={GOLDEN}", f"--output={tmp_path / 'out'}", "--format=ids"]
     code = """
 import sys
@@ -390,11 +390,14 @@ except SystemExit as end:
 print("between", file=sys.stderr, flush=True)
 FLAGS.verbosity, FLAGS.version = 1, 2
 export_model.main(parsing.read(export_model.ExportFlags, FLAGS))
+import bert_tf.metrics, keras
+print(*sorted({'matplotlib', 'sklearn'} & sys.modules.keys()))
+import matplotlib, sklearn.metrics      # ours are there afterwards
 """
     done = subprocess.run([sys.executable, "-c", code, *flags, "--version=1"],
                           capture_output=True, text=True, check=True, cwd=GOLDEN.parents[2])
     assert done.stdout.splitlines() == [
-        f"{tmp_path / 'out' / version}: signatures serving_default" for version in "12"]
+        *(f"{tmp_path / 'out' / version}: signatures serving_default" for version in "12"), ""]
     quiet, _, loud = done.stderr.partition("between")
     assert not quiet and "Assets written" in loud
 

@@ -33,7 +33,6 @@ TEXTS = ["ab c.", "d e", "", "b b b?"]
 
 @pytest.fixture(name="model", scope="module")
 def fixture_model(tmp_path_factory):
-    """A folder with a classifier, and what a Predictor answers to the texts."""
     folder = tmp_path_factory.mktemp("model")
     write(folder, "classification")
     return str(folder), bert_tf.Predictor(folder)(TEXTS)
@@ -54,7 +53,6 @@ def near(answer):
 
 
 def run(model, folder, name, content, output="out", **flags):
-    """What the command writes for a file with this content."""
     path, out = folder / name, folder / output
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     predict.main(PredictFlags(init_checkpoint=model, input_file=str(path), output_file=str(out),

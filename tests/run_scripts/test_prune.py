@@ -111,7 +111,6 @@ def test_orders_share_the_importance_of_the_whole_model(model, tmp_path, eagerly
 
 @pytest.fixture(name="of_several", scope="module")
 def fixture_of_several(model, tmp_path_factory):
-    """The folder of a task of a model of two tasks, with the task's files."""
     folder = tmp_path_factory.mktemp("several")
     config = EncoderConfig.from_json_file(model / "bert_config.json")
     save_model(str(folder), Learner(networks.build(config), [

@@ -102,7 +102,6 @@ def fixture_folder(tmp_path_factory):
 
 @pytest.fixture(name="records", scope="module")
 def fixture_records(folder):
-    """Function that makes the records of a case once and returns their path."""
     @functools.cache
     def make(case):
         path = folder / case.replace(", ", "_").replace(" ", "_") / "r.tfrecord"
@@ -448,7 +447,6 @@ def test_a_configuration_of_another_network_is_refused(folder, monkeypatch):
 
 @pytest.fixture(name="sized")
 def fixture_sized(monkeypatch):
-    """A recipe with sizes of its own."""
     monkeypatch.setitem(recipes.RECIPES, "sized", dataclasses.replace(
         recipes.find("bert"), name="sized", sizes={"model_type": "albert", "embedding_size": 16},
         presets={"tiny": {"hidden_dropout_prob": 0}, "huge": {"hidden_size": 4096,
@@ -482,7 +480,6 @@ def test_a_configuration_gets_the_type_of_the_recipe(sized, records, folder, tmp
 
 @pytest.fixture(name="another")
 def fixture_another(monkeypatch):
-    """A recipe with defaults."""
     monkeypatch.setitem(recipes.RECIPES, "another", dataclasses.replace(
         recipes.find("bert"), name="another", defaults={
             "dupe_factor": 1, "learning_rate": 5e-4, "train_batch_size": 128}))

@@ -233,7 +233,6 @@ def test_a_trial_is_judged_by_f1_at_the_threshold_of_the_flag(eagerly, folder, t
 
 
 def golden_flags(test_data, folder, version, **changes):
-    """Flags for the golden SQuAD file of a version, and a model for its vocabulary."""
     vocab_file = test_data / "vocabs/bert-base-uncased/vocab.txt"
     length, stride = {1: (128, 48), 2: (192, 64)}[version]
     tiny.config(vocab_size=30522, max_position_embeddings=192,

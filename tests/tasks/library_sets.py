@@ -230,7 +230,6 @@ HUB = {**{name: f"aps/{of}" for name, of in TFDS.items() if of.startswith("super
 
 
 def write_files(task, folder):
-    """Writes the official files of a task into a folder, and returns the folder."""
     for name, text in FILES[task].items():
         path = pathlib.Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -255,12 +254,10 @@ def write_tfds(task, files, folder, monkeypatch):
 
 
 def _official(task, name):
-    """The rows of an official file of JSON lines."""
     return [json.loads(line) for line in FILES[task][name].splitlines()]
 
 
 def _hub_splits(task):
-    """The rows of a set of the Hub: {(configuration, split): (rows, features)}."""
     import datasets
     string, integer = datasets.Value("string"), datasets.Value("int32")
     many = datasets.List

@@ -36,7 +36,6 @@ def ends(start_logits, end_logits):
 
 
 def load(name, folder):
-    """The `Case` of this name; its SQuAD file is written to `folder`."""
     golden = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     path = folder / "squad.json"
     path.write_text(json.dumps(golden["dataset"]), encoding="utf-8")

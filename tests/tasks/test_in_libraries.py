@@ -90,7 +90,6 @@ def test_names_of_sets():
 
 
 def read_questions(name, path):
-    """The questions with their paragraphs, and the right answers."""
     return [(found.context, found.words, question)
             for found in read_paragraphs(path, True, name == "squad_v2")
             for question in found.questions], read_answers(path)
@@ -117,7 +116,6 @@ def same(name, files, library):
 
 
 def as_texts(name, folder, task):
-    """The examples of a task as text, by split."""
     jobs = {split: bool([known for known in task.splits if known.split("_")[0] == split])
             for split in ("train", "dev", "test")}
     known = next(text.name for text in TEXT_TASKS.values() if name in (

@@ -193,7 +193,6 @@ def test_a_new_kind_is_a_class_and_a_row(tmp_path, tokenizer, monkeypatch):
 
 
 def test_documents_of_tagged_text_are_told_apart(tmp_path):
-    """What the tagger writes is read as tagged text, with its documents."""
     examples = [Example(words, [0] * len(words), document) for words, document in (
         (["a", "b 1"], 1), (["c"], 1), (["d"], 2), (["e", "f"], 3))]
     task = types.SimpleNamespace(split=lambda name: types.SimpleNamespace(label=None))

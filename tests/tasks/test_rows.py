@@ -17,7 +17,6 @@ from bert_tf.tasks.task import Split
 
 
 def rows(path, columns, layout="tsv", header=True, omissions=None):
-    """(line, the cells of these columns) of all rows."""
     split = Split((str(path),), tuple(columns), format=layout, header=header)
     table = Table(str(path), split, omissions or Omissions())
     keys = table.keys(columns)
@@ -26,7 +25,6 @@ def rows(path, columns, layout="tsv", header=True, omissions=None):
 
 @pytest.fixture
 def write(tmp_path):
-    """function(content, name): a file with this content."""
     def make(content, name="file.tsv"):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))

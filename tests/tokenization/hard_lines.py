@@ -46,19 +46,16 @@ odd_batches = pytest.mark.parametrize("lines", [
 
 
 def of_any_text(test):
-    """Gives a test the argument `line`, any text."""
     return hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
         hypothesis.HealthCheck.function_scoped_fixture])(hypothesis.given(line=_any_text)(test))
 
 
 def rows(tokenizer, lines):
-    """The ids of each line."""
     ids, lengths = tokenizer.encode_lines(lines)
     assert ids.dtype == lengths.dtype == np.int32 and len(ids) == lengths.sum()
     return [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])] if lines else []
 
 
 def read_golden(path):
-    """The objects of a file of JSON lines."""
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]

@@ -107,7 +107,6 @@ def fixture_tune(dev, tmp_path):
 
 
 def weights(folder):
-    """The tensors of the model that was kept."""
     kept = checkpoints.read(os.path.join(folder, "model.keras"))
     return {name: tensor.read() for name, tensor in kept.tensors.items()}
 

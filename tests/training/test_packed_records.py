@@ -130,7 +130,6 @@ def test_a_token_changes_nothing_in_other_records(records):
 
 
 def run(records, parts, strategy=None, **options):
-    """Trains on packed records; returns the trainer and the metrics."""
     trainer = tiny.trainer(strategy, rate=RATE, **options)
     packed = PackedRecords.of(records, parts) if parts else records
     batches = iter(trainer.distribute(lambda worker, workers, replicas: packed.training_batches(

@@ -67,7 +67,6 @@ def equal(one, other):
 
 @pytest.fixture(name="path", scope="module")
 def fixture_path(trained, tmp_path_factory):
-    """A checkpoint of `trained`."""
     return tiny.save_checkpoint(tmp_path_factory.mktemp("run"), trained, EXTRA, 5)
 
 
@@ -244,7 +243,6 @@ def test_what_is_not_finite_is_not_saved(tmp_path):
 # Going on
 
 def run(records, folder, rate=1e-2, **settings):
-    """A `Run` of 6 steps, with a checkpoint every 2."""
     return Run(tiny.trainer(rate=rate, dropout=0.1), TrainSettings(**{
         "output_dir": str(folder), "train_batch_size": BATCH, "num_train_steps": 6,
         "num_warmup_steps": 0, "save_checkpoints_steps": 2, "iterations_per_loop": 2,
@@ -360,7 +358,6 @@ def test_place_in_the_records(records, finished, tmp_path):
 
 
 def write_manifest(path, seed):
-    """Records with a manifest."""
     tiny.write_records(path, 40, seed=seed)
     entry = {"name": path.name, "records": 40, "bytes": path.stat().st_size,
              "crc32c": tfrecord.file_checksum(str(path))}

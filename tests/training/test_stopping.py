@@ -18,7 +18,6 @@ from tests.training import tiny
 
 @pytest.fixture(name="run")
 def fixture_run(records, tmp_path):
-    """Function (settings): a run of 8 steps, with dropout."""
     def make(**settings):
         return Run(tiny.trainer(dropout=0.1), TrainSettings(**{
             "output_dir": str(tmp_path), "train_batch_size": 8, "num_train_steps": 8,

@@ -28,7 +28,6 @@ BOUND = STEPS * RATE * 2 * tiny.VOCAB * 2.0**-24
 
 
 def run(records, steps=STEPS, strategy=None, rematerializes=False, **options):
-    """Trains on the records; returns the trainer and the metrics."""
     trainer = tiny.trainer(strategy, rate=RATE, **options)
     if rematerializes:
         rematerialize(trainer.learner)
