@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, Head
+from bert_tf.layers.changes import no_branches
 
 _POSITIONS = "masked_lm_positions"      # where a masked LM predicts
 _SEGMENTS = "segment_ids"
@@ -90,8 +91,9 @@ class IdsModel(tf.Module):
             features = {name: tf.cast(value, tf.int32) for name, value in zip(read, ids)}
             if len(read) < len(shapes):     # tokenizers give such a network no segments
                 features[_SEGMENTS] = tf.zeros_like(features["input_ids"])
-            outputs = {_LIBRARY_OUTPUTS.get(name, name): value
-                       for name, value in answers(model, features, left_out).items()}
+            with no_branches():
+                outputs = {_LIBRARY_OUTPUTS.get(name, name): value
+                           for name, value in answers(model, features, left_out).items()}
             if "values" in outputs:     # numbers have this name there
                 outputs["logits"] = outputs["values"]
             return outputs

@@ -12,8 +12,10 @@ Shapes: B batch, S sequence, R rows (at most B), H hidden, E width of the embedd
 heads, D width of a head, F width of the feed-forward layer.
 """
 
+import contextlib
+import contextvars
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keras import ops
@@ -27,6 +29,23 @@ PACKED = ("packed_from", "packed_at")
 NOISES = ("word_noise", "embedding_noise")
 # Outputs with a vector for each token.
 _VECTORS = ("embedding_output", "projected_output", "sequence_output", "token_output")
+_may_branch = contextvars.ContextVar("may_branch", default=True)
+
+
+@contextlib.contextmanager
+def no_branches() -> Iterator[None]:
+    """Within this context, networks make no branches or loops in a graph: what simplifies ONNX's
+    graphs does not look into them."""
+    token = _may_branch.set(False)
+    try:
+        yield
+    finally:
+        _may_branch.reset(token)
+
+
+def may_branch() -> bool:
+    """Returns whether a graph may have a branch or a loop."""
+    return _may_branch.get()
 
 
 class Changeable:

@@ -13,6 +13,8 @@ from bert_tf.checkpoints import conversion
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import ModernBertConfig
 from bert_tf.errors import InputError
+from bert_tf.export.ids_model import IdsModel
+from bert_tf.layers.changes import no_branches
 from bert_tf.models.modernbert import huggingface, layers, network
 from tests.goldens import at_hand
 
@@ -267,6 +269,34 @@ def test_long_rows_have_the_gradients_of_short_ones(rematerializes, monkeypatch)
     monkeypatch.setattr(layers, "_WHOLE", 50)
     for one, other in zip(whole, gradients()):
         assert off(one, other) < 1e-5 * np.abs(one).max()
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_a_graph_of_any_length_takes_long_rows_in_parts(compiles, monkeypatch):
+    """Short rows stay equal to the last bit; ONNX's graph has no loop."""
+    monkeypatch.setattr(layers, "_QUERIES", 25)
+    keras.utils.set_random_seed(1)
+    net = networks.build(ModernBertConfig(**SMALL, initializer_range=0.3))
+    inputs = {"input_ids": (np.arange(120).reshape(2, 60) % 50).astype("int32"),
+              "input_mask": (np.arange(60) < [[60], [41]]).astype("int32")}
+
+    def outputs(most):
+        monkeypatch.setattr(layers, "_WHOLE", most)
+        return tf.function(
+            lambda *values: net(dict(zip(inputs, values)))["sequence_output"], autograph=False,
+            jit_compile=compiles, input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)(
+                *inputs.values())
+
+    tf.config.run_functions_eagerly(False)
+    short = outputs(60)
+    with no_branches():
+        whole = outputs(59)
+    monkeypatch.setattr(layers, "attend", lambda query, *_: (0 * query, {}))    # of short rows
+    assert off(outputs(59), whole) < 1e-5
+    assert np.array_equal(short, whole)
+    exported = IdsModel(net).library_function.get_concrete_function().graph
+    assert not {"If", "While", "StatelessIf", "StatelessWhile"} & {
+        node.op for node in exported.as_graph_def().node}
 
 
 def test_sequences_of_one_row_are_separate(test_data, form, monkeypatch):

@@ -14,7 +14,7 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, attend, check_length
 from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register, variant
-from bert_tf.layers.changes import mask_joined_heads
+from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
 from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL, ModernBertConfig
@@ -200,10 +200,15 @@ def _attend(config, query, key, value, bias, rate, seed, in_parts):
     """Attention of all tokens to all; long sequences `in_parts` take the queries part by part,
     which returns no maps, and the backward pass computes the scores of a part again."""
     function = variant("attention", config) or attend
-    length = query.shape[1]
+    length, arguments = query.shape[1], (query, key, value, bias, rate, seed)
+    if not isinstance(length, int) and in_parts and seed is None and may_branch() and (
+            bias is None or bias.shape[2] == 1):
+        return ops.cond(ops.shape(query)[1] > _WHOLE,
+                        lambda: _attend_in_turn(query, key, value, bias),
+                        lambda: function(*arguments)[0]), {}
     if not in_parts or not isinstance(length, int) or length <= _WHOLE or (
             seed is not None and (rate or function is not attend)):
-        return function(query, key, value, bias, rate, seed)
+        return function(*arguments)
     parts = []
     for start in range(0, length, _QUERIES):
         part, seen = slice(start, start + _QUERIES), bias
@@ -216,6 +221,24 @@ def _attend(config, query, key, value, bias, rate, seed, in_parts):
         look = look if seed is None else keras.remat(look)
         parts.append(look(query[:, part], key, value))
     return ops.concatenate(parts, axis=1), {}
+
+
+def _attend_in_turn(query, key, value, bias):
+    """The same by a loop, in prediction with a length that the graph leaves open."""
+    batch, length, heads, size = ops.shape(query)
+    parts = ops.transpose(blocks_of(query, _QUERIES), (1, 0, 3, 2, 4))          # [T, B, N, K, D]
+    key, value = ops.transpose(key, (0, 2, 3, 1)), ops.transpose(value, (0, 2, 1, 3))
+    count = ops.shape(parts)[0]
+
+    def look(number, parts):
+        scores = ops.cast(ops.matmul(parts[0], key), "float32")                 # [B, N, K, S]
+        probs = ops.softmax(scores if bias is None else scores + bias)
+        context = ops.matmul(ops.cast(probs, value.dtype), value)
+        # In place of the first part, so that TensorFlow can't begin the next one before.
+        return number + 1, ops.concatenate([parts[1:], context[None]])
+
+    _, parts = ops.while_loop(lambda number, _: number < count, look, (0, parts), count)
+    return ops.reshape(ops.transpose(parts, (1, 0, 3, 2, 4)), (batch, -1, heads, size))[:, :length]
 
 
 @register
