@@ -96,10 +96,6 @@ class ModernBertConfig(Sizes):
         for key in ("global_rope_theta", "local_rope_theta"):
             if not getattr(self, key):
                 raise InputError(f"{key} must be above 0.")
-        self._check_kinds()
-
-    def _check_kinds(self):
-        """Makes `layer_types` a tuple, or None where the rule gives the same kinds."""
         kinds = self.layer_types
         if kinds is None:
             return
@@ -109,12 +105,12 @@ class ModernBertConfig(Sizes):
             raise InputError(f"layer_types names {len(kinds)} layers, but num_hidden_layers is "
                              f"{self.num_hidden_layers}.")
         object.__setattr__(self, "layer_types", None)
-        if tuple(kinds) != self.kinds:
+        if tuple(kinds) != self.kinds:      # else the rule gives them
             object.__setattr__(self, "layer_types", tuple(kinds))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Returns the kind of each layer, one of `KINDS`."""
+        """The kind of each layer, one of `KINDS`."""
         return self.layer_types or tuple(
             LOCAL if i % self.global_attn_every_n_layers else GLOBAL
             for i in range(self.num_hidden_layers))
@@ -130,7 +126,7 @@ class ModernBertConfig(Sizes):
 
     @property
     def head_initializer(self) -> Any:      # type: ignore[override]
-        """Returns Keras's description of the initial distribution of the matrices of heads."""
+        """Keras's description of the initial distribution of the matrices of heads."""
         return truncated_normal(self.hidden_size**-0.5)
 
     @property
@@ -145,10 +141,10 @@ class ModernBertConfig(Sizes):
 
     @property
     def absent_weights(self) -> tuple[str, ...]:      # type: ignore[override]
-        absent = {"masked_lm/output_bias": not self.decoder_bias,
-                  "masked_lm/transform/dense/bias": not self.classifier_bias,
-                  "masked_lm/transform/LayerNorm/beta": not self.norm_bias}
-        return tuple(name for name in absent if absent[name])
+        present = {"masked_lm/output_bias": self.decoder_bias,
+                   "masked_lm/transform/dense/bias": self.classifier_bias,
+                   "masked_lm/transform/LayerNorm/beta": self.norm_bias}
+        return tuple(name for name in present if not present[name])
 
     def layers_without(self, name: str) -> set[int]:
         """See `Sizes`; the first layer reads the embeddings as their norm leaves them."""
@@ -161,28 +157,25 @@ class ModernBertConfig(Sizes):
         return {"layer_types": [self.kinds[layer] for layer in layers]}
 
     def weights(self) -> dict[str, str]:
-        layer = {"attention/LayerNorm": self._norm, "LayerNorm": self._norm,
-                 "attention/self/qkv": _dense("Hq", self.attention_bias),
-                 "attention/output/dense": _dense("HH", self.attention_bias),
-                 "intermediate/dense": _dense("Hg", self.mlp_bias),
-                 "output/dense": _dense("IH", self.mlp_bias)}
-        parts = {"embeddings/LayerNorm": self._norm,
-                 **{f"encoder/layer_{{i}}/{name}": rows for name, rows in layer.items()},
-                 "encoder/final_norm": self._norm,
-                 "pooler/dense": _dense("HH", self.classifier_bias), "pooler/LayerNorm": self._norm}
-        return {"embeddings/word_embeddings": "VE",
-                **{f"{name}/{end}": shape for name, rows in parts.items()
-                   for end, shape in rows.items()}}
-
-    @property
-    def _norm(self):
-        return {"gamma": "H", "beta": "H"} if self.norm_bias else {"gamma": "H"}
+        shapes, layer = {"embeddings/word_embeddings": "VE"}, "encoder/layer_{i}"
+        for name, shape, has_bias in (
+                ("embeddings/LayerNorm", "H", self.norm_bias),
+                (f"{layer}/attention/LayerNorm", "H", self.norm_bias),
+                (f"{layer}/LayerNorm", "H", self.norm_bias),
+                (f"{layer}/attention/self/qkv", "Hq", self.attention_bias),
+                (f"{layer}/attention/output/dense", "HH", self.attention_bias),
+                (f"{layer}/intermediate/dense", "Hg", self.mlp_bias),
+                (f"{layer}/output/dense", "IH", self.mlp_bias),
+                ("encoder/final_norm", "H", self.norm_bias),
+                ("pooler/dense", "HH", self.classifier_bias),
+                ("pooler/LayerNorm", "H", self.norm_bias)):
+            weight, bias = ("gamma", "beta") if shape == "H" else ("kernel", "bias")
+            shapes[f"{name}/{weight}"] = shape
+            if has_bias:
+                shapes[f"{name}/{bias}"] = shape[-1]
+        return shapes
 
 
 def truncated_normal(spread: float) -> dict[str, Any]:
     """Keras's description of a normal distribution, cut at twice its standard deviation."""
     return {"class_name": "TruncatedNormal", "config": {"mean": 0.0, "stddev": spread}}
-
-
-def _dense(shape, has_bias):
-    return {"kernel": shape, "bias": shape[-1]} if has_bias else {"kernel": shape}

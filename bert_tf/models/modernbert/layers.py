@@ -17,7 +17,7 @@ from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register, varia
 from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
-from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL, ModernBertConfig
+from bert_tf.models.modernbert.config import GLOBAL, LOCAL, ModernBertConfig
 
 HIDDEN = -1e9       # the score of a token that is not seen
 # The least width of a block: narrower ones make many small products.
@@ -68,11 +68,10 @@ class Seen(NamedTuple):
 
 def rotary_angles(config: ModernBertConfig, positions: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
     """`Seen.turns` for positions, integer [1 or B, S]; float32 for every dtype of the network."""
-    thetas = {GLOBAL: config.global_rope_theta, LOCAL: config.local_rope_theta}
     half = np.arange(0, config.head_size, 2) / config.head_size
     places, turns = ops.cast(positions, "float32")[:, :, None, None], {}
-    for kind in KINDS:
-        angles = places * ops.convert_to_tensor((thetas[kind]**-half).astype("float32"))
+    for kind, theta in ((GLOBAL, config.global_rope_theta), (LOCAL, config.local_rope_theta)):
+        angles = places * ops.convert_to_tensor((theta**-half).astype("float32"))
         turns[kind] = ops.cos(angles), ops.sin(angles)
     return turns
 
@@ -137,15 +136,20 @@ def attend_in_blocks(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, wi
                      rate: float, dropout_seed: Tensor | None) -> Tensor:
     """Attention of a local layer, whose time and memory grow with S: [B, S, N, D] from three such
     tensors and `block_bias`."""
-    batch, length, heads, size = ops.shape(query)
-    width = bias.shape[3]
-    query = ops.transpose(blocks_of(query, width), (0, 3, 1, 2, 4))             # [B, N, T, K, D]
-    key = ops.transpose(blocks_of(key, width, window), (0, 3, 1, 4, 2))
-    value = ops.transpose(blocks_of(value, width, window), (0, 3, 1, 2, 4))
-    scores = ops.cast(ops.matmul(query, key), "float32") + bias
-    _, context = attend_with_dropout(scores, rate, dropout_seed, value)
-    context = ops.transpose(context, (0, 2, 3, 1, 4))                           # [B, T, K, N, D]
-    return ops.reshape(context, (batch, -1, heads, size))[:, :length]
+    def look(query, key, value):
+        width, (batch, length, heads, size) = bias.shape[3], ops.shape(query)
+        query = ops.transpose(blocks_of(query, width), (0, 3, 1, 2, 4))         # [B, N, T, K, D]
+        key = ops.transpose(blocks_of(key, width, window), (0, 3, 1, 4, 2))
+        value = ops.transpose(blocks_of(value, width, window), (0, 3, 1, 2, 4))
+        scores = ops.cast(ops.matmul(query, key), "float32") + bias
+        _, context = attend_with_dropout(scores, rate, dropout_seed, value)
+        context = ops.transpose(context, (0, 2, 3, 1, 4))                       # [B, T, K, N, D]
+        return ops.reshape(context, (batch, -1, heads, size))[:, :length]
+
+    if dropout_seed is not None and not rate:
+        # Blocks hold each key and value three times: the backward pass makes them again.
+        look = keras.remat(look)
+    return look(query, key, value)
 
 
 @register
@@ -183,13 +187,7 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         query, key = rotate(query, scaled), rotate(key, turn)
         rate = config.attention_probs_dropout_prob
         if self.kind == LOCAL and seen.in_blocks:
-            def look(query, key, value):
-                return attend_in_blocks(query, key, value, bias, config.window, rate, dropout_seed)
-
-            if dropout_seed is not None and not rate:
-                # Blocks hold each key and value three times: the backward pass makes them again.
-                look = keras.remat(look)
-            context = look(query, key, value)
+            context = attend_in_blocks(query, key, value, bias, config.window, rate, dropout_seed)
         else:
             context, maps = _attend(config, query, key, value, bias, rate, dropout_seed,
                                     seen.in_blocks)
@@ -276,11 +274,8 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, bias: Seen, dropout_seed: Tensor | None = None,
              head_mask: Tensor | None = None, unit_mask: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
-        """float [B, S, H] -> the same shape, and the attention's dict.
-
-        Args:
-            head_mask, unit_mask: factors of heads and of inner units; see `layers.changes`.
-        """
+        """float [B, S, H] -> the same shape, and the attention's dict; for the masks of heads and
+        inner units see `layers.changes`."""
         config, seeds = self.config, split_seed(dropout_seed, 3)
         context, maps = self.attention(x, bias, seeds[0])
         context = mask_joined_heads(context, config.head_size, head_mask)

@@ -54,8 +54,9 @@ class ModernBert(Bert):
         self.final_norm = make_norm(self.config, name="final_norm", dtype=self.dtype_policy)
         layers = [ModernBertLayer(self.config, i, name=f"layer_{i}", dtype=self.dtype_policy)
                   for i in range(self.config.num_hidden_layers)]
-        for i, layer in enumerate(layers if self.config.quantisation else ()):
-            set_weight_bits(layer, self.config.quantisation.bits_of_layer(i))
+        if self.config.quantisation:
+            for i, layer in enumerate(layers):
+                set_weight_bits(layer, self.config.quantisation.bits_of_layer(i))
         return layers
 
     def make_pooler(self) -> HiddenLayer:
@@ -64,9 +65,8 @@ class ModernBert(Bert):
     def build(self, input_shape: Any = None) -> None:
         if not self.embeddings.built:
             self.embeddings.build()
+        self.build_layers()
         with keras.name_scope("encoder"):
-            for layer in self.layers_:
-                layer.build()
             self.final_norm.build()
         self.pooler.build()
 
