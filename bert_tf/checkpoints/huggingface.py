@@ -76,9 +76,8 @@ def find(path: str) -> str | None:
 
 
 def _classifier(model, values, tensors, hint):
-    """The head that `classifier` is: the one that the model's classes and its problem type name,
-    then `hint`, then a regression if there is a single label. None without a classifier, or for one
-    that the model's classes build in another way."""
+    """The head that `classifier` is; None without a classifier, or for one that the model's classes
+    build in another way."""
     classes = values.get("architectures")
     if not isinstance(classes, list):
         classes = []
@@ -88,17 +87,8 @@ def _classifier(model, values, tensors, hint):
             f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others):
         return None
     candidates.sort(key=lambda name: -len(_layers(model, name)))
-    named = [name for end, heads in configs.TASK_CLASSES for name in candidates
-             if name in heads and model.classes + end in classes]
-    problem = configs.PROBLEMS.get(str(values.get("problem_type")))
-    if problem in named:
-        return problem
-    if hint in (named or candidates):
-        return hint
-    bias = f"{_layers(model, 'regression')[-1]}.bias"
-    if "regression" in named and tensors[bias].shape == (1,):
-        return "regression"
-    return (*named, *candidates)[0]
+    bias = tensors[f"{_layers(model, candidates[0])[-1]}.bias"]
+    return configs.named_classifier(values, model.classes, candidates, bias.shape == (1,), hint)
 
 
 def _standard_name(name, model):

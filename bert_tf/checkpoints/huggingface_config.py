@@ -1,6 +1,6 @@
 """`config.json` of Hugging Face's checkpoints: the configuration that it describes, and back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,26 @@ TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
 _KIN = "kind_of_bert"
 # The problems that a model for the classification of sequences is trained for; files may omit them.
 PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
+
+
+def named_classifier(values: dict[str, Any], classes: str, candidates: Sequence[str],
+                     is_single: bool, hint: str | None) -> str:
+    """Returns the head of some `candidates` that `classifier` is: the one that the file's classes,
+    whose names begin with `classes`, and its problem type name, then `hint`, then a regression if
+    the classifier `is_single`, of one label."""
+    architectures = values.get("architectures")
+    if not isinstance(architectures, list):
+        architectures = []
+    named = [name for end, heads in TASK_CLASSES for name in candidates
+             if name in heads and classes + end in architectures]
+    problem = PROBLEMS.get(str(values.get("problem_type")))
+    if problem in named:
+        return problem
+    if hint in (named or candidates):
+        return hint
+    if is_single and "regression" in named:
+        return "regression"
+    return (*named, *candidates)[0]
 
 
 def find_type(values: dict[str, Any], tensors: dict, path: str, known: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from bert_tf.checkpoints.huggingface_config import (
     TASK_CLASSES,
     THEIR_ACTIVATIONS,
     describe_labels,
+    named_classifier,
     our_activation,
 )
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM, TABLE
@@ -65,24 +66,6 @@ def _table(prefix, task=None, notes=()):
     return Format(tuple(rows), (safetensors_files.COPIES,), notes=notes)
 
 
-def _task_of(values, found, hint):
-    """The head that `classifier` is, or None without one; `hint` counts where files leave it
-    open."""
-    bias = found.get("classifier.bias")
-    if bias is None:
-        return None
-    classes = values.get("architectures")
-    classes = classes if isinstance(classes, list) else []
-    named = [head for end, heads in TASK_CLASSES for head in _TASKS
-             if head in heads and _CLASSES + end in classes]
-    if (problem := PROBLEMS.get(str(values.get("problem_type")))) in named:
-        return problem
-    if hint in (named or _TASKS):
-        return hint
-    single = bias.shape == (1,) and "regression" in named
-    return "regression" if single else (*named, *_TASKS)[0]
-
-
 def _theta(values, kind):
     """The base of the rotary angles of a kind of layer."""
     key = _THETAS[kind]
@@ -136,7 +119,9 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
             del found[name]
 
     def table_of(task=None):
-        return _table(prefix, _task_of(values, found, task))
+        bias = found.get("classifier.bias")
+        return _table(prefix, None if bias is None else named_classifier(
+            values, _CLASSES, _TASKS, bias.shape == (1,), task))
 
     return Source(file, config, found, table_of(), rules.vocabulary_beside(file),
                   settings_beside(file).get("do_lower_case"),
