@@ -28,9 +28,9 @@ CONFIG = DebertaConfig(
     hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def make(config=CONFIG, **settings):
+def make(config=CONFIG, dtype=None, **settings):
     keras.utils.set_random_seed(1)
-    return DisentangledElectra.of_terms(config, TERMS, settings=recipes.fill(
+    return DisentangledElectra.of_terms(config, TERMS, dtype, recipes.fill(
         GeneratorSettings, "deberta_v3", **settings))
 
 
@@ -181,3 +181,23 @@ def test_a_step_and_a_checkpoint(tmp_path, eagerly):
     written_again = checkpoints.read(tmp_path / "hf")
     assert NAME in written_again.heads and written_again.config == CONFIG
     assert off(bert_tf.open_model(tmp_path / "hf").network()(ids)["sequence_output"], wanted) == 0
+
+
+def test_bfloat16_is_near_float32(eagerly):
+    """Four steps with the same draws; the weights and the moments stay float32."""
+    rows = {**batch(rows=16), "draws": np.random.default_rng(3).random((16, 3), "float32")}
+    losses = []
+    for dtype in ("float32", "mixed_bfloat16"):
+        learner = make(dtype=dtype)
+        assert learner.encoder.compute_dtype == ("bfloat16" if losses else "float32")
+        optimizer = make_optimizer("bert_adamw", 3e-3)
+        trainer = Trainer(learner, optimizer, tf.distribute.get_strategy())
+        metrics = [trainer.train(iter(trainer.distribute(
+            lambda *_: tf.data.Dataset.from_tensor_slices(rows).batch(16))), 1) for _ in range(4)]
+        losses.append([[one[f"{name}/loss"] for name in ("masked_lm", NAME)] for one in metrics])
+        assert {variable.dtype for variable in (*learner.weights, *optimizer.variables)
+                if "float" in str(variable.dtype)} == {"float32"}
+        assert np.abs(difference(learner)).max() > 0
+        assert all(np.isfinite(variable.numpy()).all() for variable in learner.weights)
+    assert losses[0][-1][0] < losses[0][0][0]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=0.01)
