@@ -253,7 +253,8 @@ def _notes(weights, model):
     if unused and not configs.has_padding(tokenizer.vocabulary):
         yield (f"The vocabulary has no padding: transformers takes token {padding}, "
                f"{tokenizer.tokens([padding])[0]!r}, for it, and gives it no place.")
-    if tokenizer.name == "sentencepiece" and "join_quotes" not in tokenizer.settings:
+    if tokenizer.name == "sentencepiece" and tokenizer.has_choice_of_case and (
+            "join_quotes" not in tokenizer.settings):
         yield "The tokenizer of transformers reads `` and '' as quotation marks."
     if "answer_span" in weights.heads and tokenizer.word_prefix:
         yield "transformers puts no blank before the first word of a passage; here it has one."
