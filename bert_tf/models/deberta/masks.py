@@ -1,14 +1,10 @@
 """DeBERTa's masks: one n-gram in each window of a sequence (microsoft/DeBERTa, `mlm_task.py`,
-NGramMaskGenerator).
-
-A window has 6 units for each unit of its n-gram. The chosen units are hidden from the left, until
-the share of tokens is reached, so the end of a full sequence is rarely hidden.
-"""
+NGramMaskGenerator), 6 times as long as the n-gram. Units are hidden from the left, until the share
+of tokens is reached, so the end of a full sequence is rarely hidden."""
 
 import dataclasses
 import math
 from bisect import bisect_left
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -17,11 +13,8 @@ from bert_tf.data.masking import base
 from bert_tf.data.masking.base import KEEP, MASK
 from bert_tf.data.masking.bert import StaticMasks
 from bert_tf.data.masking.dynamic import units_of
-from bert_tf.data.text.corpus import Documents
-from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.flags import option
 from bert_tf.models.electra.masks import MasksWithDraws
-from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
 
@@ -36,8 +29,7 @@ class NgramMasks(StaticMasks):
     """Draws masks while records are made; see `StaticMasks`. `cut` counts the tokens of a last word
     that had no room; they stay in the text."""
 
-    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
-                 stream: PythonRandom, options: Any, room: int) -> None:
+    def __init__(self, masking, documents, vocabulary, stream, options, room):
         super().__init__(masking, documents, vocabulary, stream, options, room)
         self._documents, self._joins = documents, documents.joins(masking.units)
         self._is_special = np.zeros(vocabulary.size, bool)
