@@ -195,4 +195,4 @@ def describe(weights: Weights) -> dict[str, Any]:
         **model.written,
     }
     return {model.names.get(key, key): value for key, value in described.items()
-            if model.names.get(key, key)}
+            if model.names.get(key, key) and value is not None}

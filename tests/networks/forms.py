@@ -41,7 +41,7 @@ FORMS = {
     "DebertaConfig": [{**SIZES, "max_relative_positions": 8, **form} for form in (
         {}, {"type_vocab_size": 0, "position_biased_input": False, "position_buckets": 4},
         {"share_att_key": True, "norm_rel_ebd": "layer_norm", "conv_kernel_size": 3},
-        {"pos_att_type": ["c2p"]},
+        {"pos_att_type": ["c2p"]}, {"relative_attention": False},
         {"position_biased_input": False, "enhanced_mask_decoder": True})],
     "MPNetConfig": [SIZES, {**SIZES, "relative_attention_num_buckets": 40}],
     "ElmoConfig": [{"vocab_size": 8, "projection_dim": 4, "dim": 6, "char_embedding_dim": 3,

@@ -122,9 +122,68 @@ def test_buckets_of_distances_equal(golden):
     for buckets, longest in ((256, 512), (8, 32), (64, 512), (256, 1024)):
         config = DebertaConfig(9, 8, 1, 2, 8, position_buckets=buckets,
                                max_relative_positions=longest)
-        row = rows_of_distances(config)[np.clip(case["relative"], -longest, longest) + longest]
+        rows = rows_of_distances(config)
+        end = len(rows) // 2
+        row = rows[np.clip(case["relative"], -end, end) + end]
         wanted = np.clip(case[f"transformers/{buckets}_{longest}"] + buckets, 0, 2 * buckets - 1)
         np.testing.assert_array_equal(row, wanted)
+
+
+@pytest.mark.parametrize("buckets, longest, distances, wanted", [
+    (32, 129, (32, 64), (21, 26)), (128, 513, (128, 256), (85, 106)),   # in float64 one more
+    (18, 65, (24,), (14,)),             # in float64 one less
+    (7, 10, (9, 10, 15, 16), (5, 6, 6, 7))])        # the last bucket begins far beyond
+def test_buckets_are_rounded_as_in_the_originals(buckets, longest, distances, wanted):
+    """The numbers are those of transformers 5.23's make_log_bucket_position."""
+    rows = rows_of_distances(DebertaConfig(9, 8, 1, 2, 8, position_buckets=buckets,
+                                           max_relative_positions=longest))
+    end = len(rows) // 2
+    for sign in (1, -1):
+        at = np.clip(sign * np.array(distances), -end, end) + end
+        np.testing.assert_array_equal(rows[at], np.clip(
+            sign * np.array(wanted) + buckets, 0, 2 * buckets - 1))
+
+
+_V3 = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4,
+       "intermediate_size": 40, "max_position_embeddings": 24, "relative_attention": True,
+       "position_biased_input": False, "pos_att_type": "p2c|c2p", "position_buckets": 8,
+       "share_att_key": True, "norm_rel_ebd": "layer_norm", "initializer_range": 0.3}
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("change", [
+    {}, {"pos_att_type": "c2p"}, {"pos_att_type": "P2C "}, {"pos_att_type": None},
+    {"pos_att_type": "None", "share_att_key": False}, {"relative_attention": False},
+    {"relative_attention": False, "position_biased_input": True, "share_att_key": False},
+    {"position_buckets": -1, "max_relative_positions": 7}, {"position_buckets": 0},
+    {"position_buckets": 7, "max_relative_positions": 10}, {"share_att_key": False},
+    {"share_att_key": False, "pos_att_type": "p2c"}, {"norm_rel_ebd": "none"},
+    {"conv_kernel_size": 5, "conv_groups": 4, "conv_act": "gelu_new"}, {"type_vocab_size": 3},
+    {"conv_kernel_size": 1}, {"pooler_hidden_act": "silu", "num_hidden_layers": 1}])
+def test_networks_of_transformers_equal(change, tmp_path):
+    """All layers and the logits of a folder that transformers writes; and it opens ours."""
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    import torch
+    torch.manual_seed(1)
+    peer = transformers.DebertaV2ForSequenceClassification(
+        transformers.DebertaV2Config(**_V3 | change, num_labels=3)).eval()
+    for parameter in peer.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    peer.save_pretrained(tmp_path / "theirs")
+    model = bert_tf.open_model(tmp_path / "theirs")
+    learner = model.learner(heads=[("Classification", {"num_labels": 3})])
+    mask = (np.arange(22) < [[22], [9]]).astype("int32")
+    ids = np.random.default_rng(1).integers(1, 40, (2, 22)).astype("int32") * mask
+    segments = ids % max(1, model.config.type_vocab_size)
+    batch = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+    convert(tmp_path / "theirs", tmp_path / "ours", "huggingface")
+    for network in (peer, transformers.AutoModelForSequenceClassification.from_pretrained(
+            tmp_path / "ours").eval()):
+        outputs = network(*map(torch.tensor, (ids, mask, segments)), output_hidden_states=True)
+        layers = learner.encoder(batch)["layer_outputs"]
+        for ours, theirs in zip(layers, outputs.hidden_states[1:], strict=True):
+            assert off(ours, theirs.detach(), mask == 1) < TOLERANCE
+        assert off(learner(batch)["classification"], outputs.logits.detach()) < TOLERANCE
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -204,7 +263,9 @@ def test_there_and_back_byte_for_byte(golden, tmp_path):
     ({"pos_att_type": "p2p|c2p"}, "pos_att_type must be some of c2p, p2c"),
     ({"position_buckets": 2}, "position_buckets must be 0 or at least 4"),
     ({"position_buckets": 64, "max_relative_positions": 20}, "but distances end at 20"),
+    ({"pos_att_type": [["c2p"]]}, "pos_att_type must be some of c2p, p2c"),
     ({"conv_kernel_size": 3, "conv_groups": 3}, "must divide hidden_size"),
+    ({"conv_kernel_size": 4}, r"conv_kernel_size \(4\) must be odd"),
     ({"embedding_size": 4}, "must be hidden_size")])
 def test_sizes_that_contradict_each_other_are_refused(change, said):
     with pytest.raises(InputError, match=said):

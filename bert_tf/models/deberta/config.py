@@ -11,8 +11,9 @@ from bert_tf.errors import InputError
 TERMS = ("c2p", "p2c")
 # The end of the names of tables that are differences from the generator's.
 DIFFERENCE = "_difference"
-# Hugging Face's names of activations, as DeBERTa's files have them; "gelu" is the exact form.
-_THEIR_ACTIVATIONS = ("gelu", "tanh", "relu")
+# Hugging Face's names of activations, and ours of those that differ.
+OUR_ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu"}
+_THEIR_ACTIVATIONS = (*OUR_ACTIVATIONS, "tanh", "relu", "silu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,10 +22,11 @@ class DebertaConfig(EncoderConfig):
 
     Attributes:
         type_vocab_size: the rows of the table of segments; 0: there is none.
+        relative_attention: whether scores depend on distances; here true by default.
         max_relative_positions: the distance where buckets end; below 1: max_position_embeddings.
         position_buckets: number of buckets of distances on each side; below 1: each distance has a
             vector of its own.
-        pos_att_type: some of `TERMS`; also read as "p2c|c2p".
+        pos_att_type: some of `TERMS`; also read as "p2c|c2p", "none" or null.
         share_att_key: whether places have the projections of keys and queries.
         norm_rel_ebd: "layer_norm" if the vectors of distances are normalised.
         position_biased_input: whether the embeddings have positions.
@@ -45,6 +47,7 @@ class DebertaConfig(EncoderConfig):
     type_vocab_size: int = whole(0, least=0)
     hidden_act: str = one_of("gelu_erf", ACTIVATIONS)
     layer_norm_eps: float = fraction(1e-7)
+    relative_attention: bool = switch(True)
     max_relative_positions: int = whole(-1, "positions", least=-1)
     position_buckets: int = whole(-1, "positions", least=-1)
     pos_att_type: tuple[str, ...] = TERMS
@@ -60,18 +63,21 @@ class DebertaConfig(EncoderConfig):
     is_plain = truncates_initializer = can_be_rounded = False
 
     def check(self) -> None:
-        terms = self.pos_att_type
-        terms = terms.split("|") if isinstance(terms, str) else terms
-        if not isinstance(terms, (list, tuple)) or not {*terms} <= {*TERMS}:
+        terms, unnamed = self.pos_att_type or (), ("", "none")
+        if isinstance(terms, str):
+            terms = [term.strip() for term in terms.lower().split("|")]
+        if not isinstance(terms, (list, tuple)) or any(term not in TERMS + unnamed
+                                                       for term in terms):
             raise InputError(f"pos_att_type must be some of {', '.join(TERMS)}, not "
                              f"{self.pos_att_type!r}.")
-        object.__setattr__(self, "pos_att_type", tuple(sorted({*terms})))
+        object.__setattr__(self, "pos_att_type", tuple(term for term in TERMS if term in terms))
         if self.enhanced_mask_decoder and (self.position_biased_input or self.depth < 2):
             raise InputError("enhanced_mask_decoder needs position_biased_input false, and at "
                              "least 2 layers.")
         if self.projects:
             raise InputError(f"embedding_size ({self.embedding_width}) must be hidden_size "
                              f"({self.hidden_size}) in a deberta-v2.")
+        object.__setattr__(self, "embedding_size", None)    # as where a file has no such key
         if 0 < self.position_buckets < 4 or self.longest_distance < 2:
             raise InputError("position_buckets must be 0 or at least 4, and "
                              "max_relative_positions at least 2.")
@@ -79,9 +85,11 @@ class DebertaConfig(EncoderConfig):
             raise InputError(
                 f"position_buckets is {self.position_buckets}, but distances end at "
                 f"{self.longest_distance}; give a larger max_relative_positions.")
-        if self.conv_kernel_size and self.hidden_size % self.conv_groups:
-            raise InputError(f"conv_groups ({self.conv_groups}) must divide hidden_size "
-                             f"({self.hidden_size}).")
+        if self.conv_kernel_size and (not self.conv_kernel_size % 2
+                                      or self.hidden_size % self.conv_groups):
+            raise InputError(
+                f"conv_kernel_size ({self.conv_kernel_size}) must be odd, or 0, and conv_groups "
+                f"({self.conv_groups}) must divide hidden_size ({self.hidden_size}).")
         super().check()
 
     @property
@@ -89,8 +97,9 @@ class DebertaConfig(EncoderConfig):
         return self.type_vocab_size > 0
 
     @property
-    def segment_types(self) -> int:
-        return self.type_vocab_size
+    def distance_terms(self) -> tuple[str, ...]:
+        """The terms that scores have; the others of `pos_att_type` only make scores smaller."""
+        return self.pos_att_type if self.relative_attention else ()
 
     @property
     def longest_distance(self) -> int:
@@ -108,17 +117,18 @@ class DebertaConfig(EncoderConfig):
         return {"K": self.conv_kernel_size, "F": self.hidden_size // self.conv_groups}
 
     def weights(self) -> dict[str, str]:
-        found = super().weights()
+        weights = super().weights()
         if not (self.position_biased_input or self.enhanced_mask_decoder):
-            del found["embeddings/position_embeddings"]
-        self_attention = "encoder/layer_{i}/attention/self"
+            del weights["embeddings/position_embeddings"]
         if not self.share_att_key:
-            found |= {f"{self_attention}/{name}": "dense HA" for term, name in zip(
-                TERMS, ("pos_key", "pos_query")) if term in self.pos_att_type}
-        found["encoder/rel_embeddings/weight"] = "OH"
+            weights |= {f"encoder/layer_{{i}}/attention/self/{name}": "dense HA"
+                        for term, name in zip(TERMS, ("pos_key", "pos_query"))
+                        if term in self.distance_terms}
+        if self.relative_attention:
+            weights["encoder/rel_embeddings/weight"] = "OH"
         if self.norm_rel_ebd == "layer_norm":
-            found["encoder/rel_embeddings/LayerNorm"] = "norm H"
+            weights["encoder/rel_embeddings/LayerNorm"] = "norm H"
         if self.conv_kernel_size:
-            found |= {"encoder/conv/kernel": "KFH", "encoder/conv/bias": "H",
-                      "encoder/conv/LayerNorm": "norm H"}
-        return found
+            weights |= {"encoder/conv/kernel": "KFH", "encoder/conv/bias": "H",
+                        "encoder/conv/LayerNorm": "norm H"}
+        return weights

@@ -9,74 +9,55 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_tf.bert.layers import (
-    Embeddings,
-    LayerNorm,
-    SelfAttention,
-    attend,
-    check_length,
-    segment_vectors,
-)
+from bert_tf.bert.layers import LayerNorm, SelfAttention, attend
 from bert_tf.config import DebertaConfig
 from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register
-from bert_tf.layers.encoder import EncoderLayer
+from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.models.deberta.config import DIFFERENCE
+from bert_tf.models.deberta.config import DIFFERENCE, OUR_ACTIVATIONS
 
 
 def activation(theirs: str) -> Any:
-    """The activation with a name of Hugging Face's, whose "gelu" is the exact form."""
-    return ACTIVATIONS["gelu_erf" if theirs == "gelu" else theirs]
-
-
-def log_buckets(distances: np.ndarray, buckets: int, longest: int) -> np.ndarray:
-    """The buckets of distances, query minus key, integer [...]: half of the buckets are single
-    distances, the others grow logarithmically (`da_utils.py`, `make_log_bucket_position`)."""
-    middle = buckets // 2
-    far = np.maximum(np.abs(distances), middle)
-    steps = np.log(far / middle) / np.log((longest - 1) / middle) * (middle - 1)
-    return np.where(far <= middle, distances,
-                    np.sign(distances) * (np.ceil(steps) + middle)).astype("int32")
+    """The activation with a name of Hugging Face's."""
+    return ACTIVATIONS[OUR_ACTIVATIONS.get(theirs, theirs)]
 
 
 def rows_of_distances(config: DebertaConfig) -> np.ndarray:
-    """The rows in the table of distances for query minus key from -`longest_distance` to
-    `longest_distance`, int32; farther ones have the rows of the ends."""
-    longest, rows = config.longest_distance, config.relative_attention_num_buckets
-    found = np.arange(-longest, longest + 1)
-    if config.position_buckets > 0:
-        found = log_buckets(found, config.position_buckets, longest)
-    return np.clip(found + rows // 2, 0, rows - 1).astype("int32")
+    """The rows in the table of distances for query minus key from -n to n, int32 [2n + 1]; farther
+    ones have the rows of the ends.
+
+    Half of the buckets are single distances, and the others grow logarithmically (`da_utils.py`,
+    `make_log_bucket_position`), in float32, since rounding decides where some of them begin.
+    """
+    end, span = config.longest_distance, config.relative_attention_num_buckets // 2
+    middle, ratio = span // 2, 0.0
+    if config.position_buckets > 0:     # of an odd number, the last bucket begins far beyond
+        ratio = (end - 1) / middle
+        end = int(min(middle * ratio**((span - middle - 1) / (middle - 1)) + 2, 1 << 20))
+    rows = np.arange(-end, end + 1)
+    if ratio:
+        far = np.maximum(np.abs(rows), middle).astype("float32")
+        steps = np.log(far / middle) / np.log(np.float32(ratio)) * (middle - 1)
+        rows = np.where(far <= middle, rows, np.sign(rows) * (np.ceil(steps) + middle))
+    return np.clip(rows + span, 0, 2 * span - 1).astype("int32")
 
 
 @register
-class DebertaEmbeddings(Embeddings):
-    """`Embeddings` that may lack segments and positions."""
+class DebertaEmbeddings(EncoderEmbeddings):
+    """`EncoderEmbeddings` that may lack positions; then S is not limited."""
 
-    def build(self, input_shape: Any = None) -> None:
+    def table(self, name: str, rows: int, initializer: Any = None) -> Any:
         config = self.config
-        self.word_embeddings = self.table("word_embeddings", config.vocab_size)
-        self.segment_embeddings: Any = None
-        if config.type_vocab_size:
-            self.segment_embeddings = self.table("token_type_embeddings", config.type_vocab_size)
-        self.position_embeddings: Any = None
-        if config.position_biased_input or config.enhanced_mask_decoder:
-            self.position_embeddings = self.table("position_embeddings",
-                                                  config.max_position_embeddings)
-        self.norm.build()
+        if name == "position_embeddings" and not (
+                config.position_biased_input or config.enhanced_mask_decoder):
+            return None
+        return super().table(name, rows, initializer)
 
-    def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
-             dropout_seed: Tensor | None = None, positions: Tensor | None = None,
-             words: Tensor | None = None) -> Tensor:
-        """See `Embeddings.call`; without positions, S is not limited."""
-        x = self.look_up(input_ids) if words is None else words
+    def rows(self, input_ids: Tensor, positions: Tensor | None, words: Tensor | None
+             ) -> tuple[Tensor, Any]:
         if self.config.position_biased_input:
-            length = check_length(input_ids, self.config)
-            x = x + (self.position_embeddings[:length] if positions is None
-                     else ops.take(self.position_embeddings, positions, axis=0))
-        if self.segment_embeddings is not None:
-            x = x + segment_vectors(self.segment_embeddings, segment_ids, x.dtype)
-        return self.normalise(x, dropout_seed)
+            return super().rows(input_ids, positions, words)
+        return self.look_up(input_ids) if words is None else words, 0.0
 
 
 @register
@@ -93,7 +74,7 @@ class DisentangledEmbeddings(DebertaEmbeddings):
         super().__init__(config, **kwargs)
         self.others = others
 
-    def table(self, name: str, rows: int, initializer: Any = None) -> keras.Variable:
+    def table(self, name: str, rows: int, initializer: Any = None) -> Any:
         if name != "word_embeddings":
             return super().table(name, rows, initializer)
         return super().table(name + DIFFERENCE, rows, "zeros")
@@ -124,8 +105,9 @@ class DistanceEmbeddings(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-        self.weight = self.add_weight(
-            (config.relative_attention_num_buckets, config.hidden_size), name="weight")
+        if config.relative_attention:
+            self.weight = self.add_weight(
+                (config.relative_attention_num_buckets, config.hidden_size), name="weight")
         if self.norm:
             self.norm.build()
 
@@ -156,7 +138,7 @@ class DisentangledAttention(SelfAttention):
 
     def __init__(self, config: DebertaConfig, num_heads: int | None = None, **kwargs: Any):
         super().__init__(config, num_heads, **kwargs)
-        terms = () if config.share_att_key else config.pos_att_type
+        terms = () if config.share_att_key else config.distance_terms
         self.pos_key = self.make_projection("pos_key") if "c2p" in terms else None
         self.pos_query = self.make_projection("pos_query") if "p2c" in terms else None
 
@@ -175,13 +157,14 @@ class DisentangledAttention(SelfAttention):
         scale = (size * (1 + len(config.pos_att_type)))**-0.5
         query, key, value = (ops.reshape(y, (batch, length, heads, size)) for y in (
             self.query(x if asking is None else asking) * scale, self.key(x), self.value(x)))
-        table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])        # [R, H]
-        ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                    # [2S]
-        addends = [] if bias is None else [bias]
-        if "c2p" in config.pos_att_type:
+        addends, terms = [] if bias is None else [bias], config.distance_terms
+        if terms:
+            table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])    # [R, H]
+            ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                # [2S]
+        if "c2p" in terms:
             places = (self.pos_key or self.key)(table)
             addends.append(skew(self.products(query, places, -ahead)))
-        if "p2c" in config.pos_att_type:
+        if "p2c" in terms:
             places = (self.pos_query or self.query)(table) * scale
             addends.append(ops.transpose(skew(self.products(key, places, ahead)), (0, 1, 3, 2)))
         context, maps = attend(query, key, value, sum(addends) if addends else None,
@@ -191,9 +174,9 @@ class DisentangledAttention(SelfAttention):
     def products(self, x: Tensor, places: Tensor, distances: Tensor) -> Tensor:
         """Returns the products of [B, S, N, D] with the vectors, rows of `places` [R, N * D], of
         `distances` [2S]: float32 [B, N, S, 2S]."""
-        longest = self.config.longest_distance
-        row = ops.take(ops.convert_to_tensor(rows_of_distances(self.config)),
-                       ops.clip(distances, -longest, longest) + longest, axis=0)        # [2S]
+        rows = rows_of_distances(self.config)
+        end = len(rows) // 2
+        row = ops.take(ops.convert_to_tensor(rows), ops.clip(distances, -end, end) + end, axis=0)
         vectors = ops.reshape(ops.take(places, row, axis=0), (-1, *x.shape[2:]))        # [2S, N, D]
         return ops.cast(ops.matmul(ops.transpose(x, (0, 2, 1, 3)),
                                    ops.transpose(vectors, (1, 2, 0))), "float32")

@@ -92,9 +92,8 @@ class Deberta(BertEncoder):
         return y
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
-        x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seed,
-                            inputs.get("positions"), inputs.get("words"))
-        mask = inputs.get("input_mask")
+        outputs, mask = super().embed(inputs, seed), inputs.get("input_mask")
         if mask is not None and len(mask.shape) == 2:
-            x = x * ops.cast(mask, x.dtype)[:, :, None]
-        return {"embedding_output": x}
+            x = outputs["embedding_output"]
+            outputs["embedding_output"] = x * ops.cast(mask, x.dtype)[:, :, None]
+        return outputs
