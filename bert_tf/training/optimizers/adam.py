@@ -174,49 +174,38 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
             done = [variable.value] if is_large else done
 
 
-def one_pass(update: Callable, variables: int, scalars: int) -> Callable:
-    """Compiles an elementwise update with XLA into one loop, which reads and writes each number
-    once, with the bits of its operations one by one. New values are written over the old ones,
-    unless something still reads these.
+def one_pass(function: Callable, shapes: Sequence[Any], types: str) -> Callable:
+    """Compiles an elementwise function with XLA into one loop a result, which reads each number
+    once, with the bits of its operations one by one.
 
     Processors multiply and add in one instruction, which rounds once instead of twice. XLA divides
-    once by a product instead of twice. So the update must give these to `rounded`: products that it
-    adds, and products and quotients that it divides.
+    once by a product instead of twice. So the function must give these to `rounded`: products that
+    it adds, and products and quotients that it divides.
 
     Args:
-        update: function (arrays, scalars, rounded) -> new values of the variables. The arrays are
-            the gradient and the values of the variables. `rounded` returns its float32 array.
-        variables, scalars: their numbers; variables are float32 of one shape.
+        function: of tensors of these `shapes` and `types`, "bool float32 ...", and `rounded`, which
+            returns its float32 array.
 
     Returns:
-        A function (gradient, variables, scalars, takes_step, never), which assigns new values to
-        variables of TensorFlow, unless the bool scalar `takes_step` is False. `never` is a bool
-        tensor that is False, which the compiler cannot know.
+        A function (never, *tensors). `never` is a bool tensor that is False, which the compiler
+        cannot know.
     """
-    def assign(never, takes_step, gradient, *others):
-        change, handles = tf.cast(never, tf.int32), others[:variables]
+    def flat(never, *tensors):
+        change = tf.cast(never, tf.int32)
 
         def rounded(product):
             bits = tf.bitwise.bitwise_xor(tf.bitcast(product, tf.int32), change)
             return tf.bitcast(bits, tf.float32)
 
-        values = [tf.raw_ops.ReadVariableOp(resource=one, dtype=tf.float32) for one in handles]
-        results = update([gradient, *values], others[variables:], rounded=rounded)
-        for handle, old, new in zip(handles, values, results):
-            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.where(takes_step, new, old))
+        return function(*tensors, rounded=rounded)
 
     @functools.cache        # made when it is first called: optimizers also run without TensorFlow
     def compiled():
         distribution.silence_compiler()
-        return tf.function(assign, jit_compile=True, autograph=False, input_signature=[
-            *[tf.TensorSpec([], tf.bool)] * 2, tf.TensorSpec(None, tf.float32),
-            *[tf.TensorSpec([], tf.resource)] * variables,
-            *[tf.TensorSpec([], tf.float32)] * scalars])
+        return tf.function(flat, jit_compile=True, autograph=False, input_signature=[
+            tf.TensorSpec([], tf.bool), *map(tf.TensorSpec, shapes, types.split())])
 
-    def call(gradient: Any, variables: list, scalars: list, takes_step: Any, never: Any) -> None:
-        compiled()(never, takes_step, gradient, *(one.handle for one in variables), *scalars)
-
-    return call
+    return lambda *tensors: compiled()(*tensors)
 
 
 @register
@@ -299,9 +288,14 @@ class AdamWeightDecay(ClippingOptimizer):
         self._rate_factors, self._gradient_factors = (
             [next((factor for pattern, factor in factors if re.search(pattern, v.path)), 1.0)
              for v in variables] for factors in (self.rate_factors, self.gradient_factors))
-        # Variables share a function, which XLA compiles for each number of weights.
-        self._in_one_pass = {
-            is_decayed: one_pass(functools.partial(self._updated, index), variables=3, scalars=5)
+        # Variables share functions, which XLA compiles for each shape. That of the moments writes
+        # the new ones over the old ones. The loop that divides must not write over what it reads:
+        # LLVM would take one number at a time.
+        self._move_in_one_pass = one_pass(
+            self._move, [[], None, [], [], []], "bool float32 float32 resource resource")
+        self._change_in_one_pass = {
+            is_decayed: one_pass(functools.partial(self._change, index), [*[None] * 3, *[[]] * 4],
+                                 " ".join(["float32"] * 7))
             for index, is_decayed in enumerate(self._is_decayed)}
 
     def _add_state(self, variables):
@@ -329,22 +323,25 @@ class AdamWeightDecay(ClippingOptimizer):
     def _update(self, index, gradient, variable, rate):
         """Updates a variable, the one with this index, and its state, at its own rate."""
         m, v = self._momentums[index], self._velocities[index]
-        arrays = [gradient, variable, m.value, v.value]
         first, second = (ops.cast(value, variable.dtype) for value in self._corrections)
         epsilon = ops.cast(self.epsilon, variable.dtype)
         if self.bias_correction and self.epsilon_hat:
             epsilon = epsilon / ops.sqrt(second)
         scalars = [rate, first, second, epsilon]
-        if self._is_compiled(variable):
-            scale = self._clip_scale if self._is_late[index] else ops.ones(())
-            self._in_one_pass[self._is_decayed[index]](
-                gradient, arrays[1:], [*scalars, scale], never=self.iterations < 0,
-                takes_step=self._is_finite if self.skip_nonfinite else True)
-            if self.average:
-                self._assign([(variable, ops.convert_to_tensor(variable))])
-        else:
-            new = self._updated(index, arrays, [*scalars, None])
-            self._assign(list(zip((variable, m, v), new)))
+        if not self._is_compiled(variable):
+            new_m, new_v = self._moments(gradient, m.value, v.value)
+            change = self._change(index, variable, new_m, new_v, *scalars)
+            self._assign([(variable, variable - change), (m, new_m), (v, new_v)])
+            return
+        never, scale = self.iterations < 0, self._clip_scale if self._is_late[index] else 1.0
+        self._move_in_one_pass(never, self._is_finite if self.skip_nonfinite else True,
+                               gradient, scale, m.value.handle, v.value.handle)
+        change = self._change_in_one_pass[self._is_decayed[index]](
+            never, variable, m.value, v.value, *scalars)
+        variable.assign_sub(ops.where(self._is_finite, change, 0.0) if self.skip_nonfinite
+                            else change)
+        for average, new in self._averaged([(variable, variable)]) if self.average else ():
+            self.assign(average, new)
 
     def _is_compiled(self, variable):
         """Whether XLA compiles the update of a variable: a large one, if it is elementwise."""
@@ -352,16 +349,22 @@ class AdamWeightDecay(ClippingOptimizer):
                 and type(self)._delta is AdamWeightDecay._delta
                 and not distribution.is_strategy_in_use())
 
-    def _updated(self, index, arrays, scalars, rounded=lambda product: product):
-        """The new values of a variable and of its moments; see `one_pass`. The last scalar clips
-        the gradient, unless it is None."""
-        (gradient, variable, m, v), (rate, *corrections, scale) = arrays, scalars
-        if scale is not None:
-            gradient = rounded(gradient * scale)
-        m = rounded(self.beta_1 * m) + rounded((1 - self.beta_1) * gradient)
-        v = rounded(self.beta_2 * v) + rounded((1 - self.beta_2) * ops.square(gradient))
-        delta = self._delta(index, variable, m, v, corrections, rounded)
-        return variable - rounded(rate * delta), m, v
+    def _moments(self, gradient, m, v, rounded=lambda product: product):
+        """The new moments."""
+        return (rounded(self.beta_1 * m) + rounded((1 - self.beta_1) * gradient),
+                rounded(self.beta_2 * v) + rounded((1 - self.beta_2) * ops.square(gradient)))
+
+    def _move(self, takes_step, gradient, scale, *handles, rounded):
+        """Assigns the moments, variables with these handles, their new values after the gradient
+        times `scale`."""
+        old = [tf.raw_ops.ReadVariableOp(resource=one, dtype=tf.float32) for one in handles]
+        new = self._moments(rounded(gradient * scale), *old, rounded)
+        for handle, *values in zip(handles, new, old):
+            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.where(takes_step, *values))
+
+    def _change(self, index, variable, m, v, rate, *corrections, rounded=lambda product: product):
+        """What a step takes off a variable; see `_delta`."""
+        return rounded(rate * self._delta(index, variable, m, v, corrections, rounded))
 
     def _assign(self, updates):
         """Assigns new values, pairs of a variable and its value, and updates the averages."""
