@@ -38,8 +38,8 @@ class TextModel(tf.Module):
             max_seq_length: longer texts are read as `long_text` says.
             labels: names of the classes, in the order of their ids.
             tokenizer_settings: further settings of `WordpieceTokenizer`.
-            long_text: one of `encoding.LONG_TEXTS`. Values other than "truncate" are for models that
-                give a text one label, several labels, a number or a choice.
+            long_text: one of `encoding.LONG_TEXTS`. Values other than "truncate" are for models
+                that give a text one label, several labels, a number or a choice.
             line_break: a mark within texts or pairs that is read as a blank, as in `Split`.
             left_out: names of outputs that are not returned.
 

@@ -40,7 +40,7 @@ class XLNetEmbeddings(FromConfig, keras.layers.Layer):
 class XLNet(Network):
     """XLNet; bidirectional unless its configuration or its inputs hide some tokens from others.
 
-    A memory is carried from step to step (see `training/memory.py`): the inputs of each layer at the
+    A memory is carried from step to step (`training/memory.py`): the inputs of each layer at the
     first positions of the sequences before. It begins as zeros. XLNet attends to the zeros, as in
     the original; a network from left to right counts the filled positions, and sees only these.
 
