@@ -91,12 +91,13 @@ class Changeable:
         if head_mask is not None or unit_mask is not None:
             layers = kwargs.get("layers") or self.layers_
             kwargs["layers"] = [
-                masked(layer, None if head_mask is None else head_mask[i],
-                       None if unit_mask is None else unit_mask[i])
+                _masked(layer, None if head_mask is None else head_mask[i],
+                        None if unit_mask is None else unit_mask[i])
                 for i, layer in enumerate(layers)]
-        packing = packing_of(inputs)
-        rows = inputs if packing is None else packing.pack_features(
-            inputs, (*self.reads, *self.also_reads))
+        rows, packing = inputs, None
+        if all(inputs.get(name) is not None for name in PACKED):
+            packing = Packing(*(inputs[name] for name in PACKED))
+            rows = packing.pack(inputs, (*self.reads, *self.also_reads))
         if read_at is not None and self._can_end_early(kwargs):
             kwargs["layers"] = [*self.layers_[:-1], self._last_layer(read_at, packing, inputs)]
             outputs = run(rows, *args, **kwargs)
@@ -164,7 +165,7 @@ def leave_idle(embeddings: Any, token: int) -> None:
     embeddings.look_up = idle
 
 
-def masked(layer: Any, head_mask: Tensor | None, unit_mask: Tensor | None) -> Callable:
+def _masked(layer, head_mask, unit_mask):
     """Returns a function as `TransformerLayer.call`, with factors of a layer's heads and units."""
     call = functools.partial(_call_masked, layer) if isinstance(layer, TransformerLayer) else layer
     return functools.partial(call, head_mask=head_mask, unit_mask=unit_mask)
@@ -181,20 +182,16 @@ def _call_masked(layer, x, bias=None, dropout_seed=None, head_mask=None, unit_ma
     return layer.output_(inner, x, seeds[2]), maps
 
 
-def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
-    """Multiplies heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts."""
-    if head_mask is None:
-        return context
-    mask = ops.cast(head_mask, context.dtype)
-    return context * (mask[:, None, None] if len(mask.shape) == 1 else mask)
-
-
 def mask_joined_heads(context: Tensor, size: int, head_mask: Tensor | None) -> Tensor:
-    """`mask_heads` of outputs [B, S, N * D], D = `size`."""
+    """Multiplies heads' outputs [B, S, N * D], D = `size`, by a mask, float [N] or one that
+    broadcasts to [B, N, S, D]."""
     width = context.shape[-1]
     if head_mask is None or not width:
         return context
-    return join_heads(mask_heads(split_heads(context, size), head_mask), width)
+    mask = ops.cast(head_mask, context.dtype)
+    if len(mask.shape) == 1:
+        mask = mask[:, None, None]
+    return join_heads(split_heads(context, size) * mask, width)
 
 
 class Packing:
@@ -203,19 +200,28 @@ class Packing:
     def __init__(self, source: Tensor, place: Tensor):
         self._source, self._place = source, place
 
-    @property
-    def _token(self):
-        """integer [R, S]: as `packed_from`, with 0 where there is no token."""
-        return ops.maximum(self._source, 0)
-
-    def pack_features(self, inputs: Mapping[str, Tensor], names: Sequence[str]) -> dict[str, Any]:
-        """Returns these features of the rows that records share. `input_mask` is bool [R, S, S],
-        the tokens that each token sees. `positions`, integer [R, S], are the tokens' own."""
-        noises = {name: self.pack_vectors(inputs[name]) for name in NOISES
-                  if inputs.get(name) is not None}
-        rows = self.pack({name: inputs.get(name) for name in names if name not in PACKED})
-        return {**rows, **noises, "input_mask": self.seen(rows.get("input_mask")),
-                "positions": self._token % self._source.shape[1]}
+    def pack(self, inputs: Mapping[str, Tensor], names: Sequence[str]) -> dict[str, Any]:
+        """Returns these features of the rows that records share, integer [R, S], and noises. Those
+        that have one column, [B, 1], are the same for all tokens of a record. `input_mask` is bool
+        [R, S, S], the tokens that each token sees: not those of other records. `positions`, integer
+        [R, S], are the tokens' own. A place without a token gets what the first token has."""
+        length = self._source.shape[1]
+        token = ops.maximum(self._source, 0)
+        of_token, rows = ops.floor_divide(token, length), {}
+        for name, values in inputs.items():
+            if values is None or name in PACKED:
+                continue
+            if name in NOISES:
+                rows[name] = ops.take(ops.reshape(values, (-1, ops.shape(values)[-1])), token,
+                                      axis=0)
+            elif name in names:
+                rows[name] = ops.take(ops.reshape(values, (-1,)),
+                                      token if values.shape[1] == length else of_token)
+        record = ops.floor_divide(self._source, length)         # -1: no token
+        seen = ops.equal(record[:, :, None], record[:, None, :])
+        if "input_mask" in rows:
+            seen = ops.logical_and(seen, ops.cast(rows["input_mask"], "bool")[:, None, :])
+        return {**rows, "input_mask": seen, "positions": token % length}
 
     def unpack_outputs(self, outputs: Mapping[str, Any], pool: Callable, input_mask: Any
                        ) -> dict[str, Any]:
@@ -226,33 +232,6 @@ class Packing:
         unpacked["layer_outputs"] = list(map(self.unpack, outputs["layer_outputs"]))
         return {**unpacked, "pooled_output": pool(unpacked["sequence_output"], input_mask)}
 
-    def pack(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the features of the tokens, integer [R, S]; a place without a token gets the
-        first token's. Features are [B, S], or [B, 1] where all tokens of a record share one."""
-        record = ops.floor_divide(self._token, self._source.shape[1])
-        return {name: ops.take(ops.reshape(values, (-1,)),
-                               self._token if values.shape[1] == self._source.shape[1] else record)
-                for name, values in inputs.items() if values is not None}
-
-    def pack_vectors(self, x: Tensor) -> Tensor:
-        """float [B, S, H] -> [R, S, H]; a place without a token has the first token's vector."""
-        return ops.take(ops.reshape(x, (-1, ops.shape(x)[-1])), self._token, axis=0)
-
-    def seen(self, input_mask: Tensor | None = None) -> Tensor:
-        """Returns whether a token sees another: not of other records, nor the padding of
-        `input_mask`, integer [R, S]; bool [R, S, S]."""
-        record = ops.floor_divide(self._source, self._source.shape[1])      # [R, S]; -1: no token
-        seen = ops.equal(record[:, :, None], record[:, None, :])
-        if input_mask is not None:
-            seen = ops.logical_and(seen, ops.cast(input_mask, "bool")[:, None, :])
-        return seen
-
     def unpack(self, x: Tensor) -> Tensor:
         """float [R, S, H] -> [B, S, H]; padding has the vector of the first place."""
         return ops.take(ops.reshape(x, (-1, ops.shape(x)[-1])), self._place, axis=0)
-
-
-def packing_of(inputs: Mapping[str, Tensor]) -> Packing | None:
-    """Returns the packing of a batch; None if each record has a row of its own."""
-    source, place = map(inputs.get, PACKED)
-    return None if source is None or place is None else Packing(source, place)
