@@ -1,5 +1,6 @@
 """Pre-training instances of one piece of a text: segments and masks, held as arrays."""
 
+import array
 import collections
 import dataclasses
 import itertools
@@ -109,7 +110,7 @@ class Instances:
         slices, parts, left_out = _place(
             documents, drawn, masks, most,
             cls.change_of(recipe, vocabulary.layout, seed, options))
-        order = list(range(len(slices)))
+        order = array.array("q", range(len(slices)))
         if not pairing.in_order:
             stream.shuffle(order)
         units = recipe.corruption.units
@@ -192,14 +193,14 @@ def _place(documents, drawn, masks, most, change):
     how many slices are longer. The masks of a sequence are drawn before the next sequence."""
     slices, parts, left_out, count = [np.zeros((0, 5), np.int32)], [], 0, _BLOCK
     while count == _BLOCK:
-        count, fitting = 0, []
+        count, fitting = 0, []      # numbers: tuples would cost passes of the garbage collector
         for cut in itertools.islice(drawn, _BLOCK):
             if masks is not None:
                 masks.draw(*cut[:4])
             count += 1
             if cut[1] + cut[3] <= most:
-                fitting.append(cut)
-        left_out += count - len(fitting)
+                fitting += cut
+        left_out += count - len(fitting) // 5
         slices.append(np.array(fitting, np.int32).reshape(-1, 5))
         placed = change(documents.tokens, slices[-1], masks and masks.place())
         if placed is not None:

@@ -19,7 +19,7 @@ from bert_tf.errors import InputError
 from bert_tf.recipes.recipe import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-MASK, KEEP = -2, -1     # replacements that are not token ids, as `PythonRandom.throws` gives them
+MASK, KEEP = -2, -1     # replacements that are no token ids, as `PythonRandom.take_throws` gives
 
 
 def quotas(max_seq_length: int, masked_lm_prob: float, max_predictions_per_seq: int,
@@ -41,7 +41,7 @@ class Masks:
 
     Attributes:
         positions: uint16 [M, P], in the sequence with its special tokens; 0 where unused.
-        replacements: int32 [M, P]: a token id, MASK or KEEP.
+        replacements: int16 or int32 [M, P]: a token id, MASK or KEEP.
         counts: uint16 [M], how many of the P are used.
         extra: further features of the predictions, arrays [M, P] by name, 0 where unused.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.data.masking import base
-from bert_tf.data.masking.base import KEEP, Masks, quotas
+from bert_tf.data.masking.base import KEEP, MASK, Masks, quotas
 from bert_tf.data.masking.dynamic import DynamicMasks
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
@@ -47,13 +47,14 @@ class StaticMasks:
         self._continues = None if joins is None else joins.tobytes()
         # The original draws a token and looks up its id, which is not the same as drawing an id
         # where a vocabulary holds a token twice, as the released Chinese one holds the empty token.
-        self._drawable = list(vocabulary.ids.values())
+        drawable = list(vocabulary.ids.values())
         masked, drawn = masking.shares
         rest = 1 - masked
         # The original's second coin, for the tokens that do not become [MASK]: 0.5 for 80/10/10.
-        self._limits = masked, round((rest - drawn) / rest, 12) if rest else 0.0
+        stream.set_die((masked, round((rest - drawn) / rest, 12) if rest else 0.0), drawable)
         # By the number of texts, then of tokens without special ones.
         self._slots = options.max_predictions_per_seq
+        self._id_type = np.int16 if vocabulary.size < 1 << 15 else np.int32
         most = quotas(options.max_seq_length, options.masked_lm_prob, self._slots)
         self._quotas = [[most[min(n + vocabulary.layout.special(pair), len(most) - 1)]
                          for n in range(room + 1)] for pair in (False, True)]
@@ -61,7 +62,7 @@ class StaticMasks:
 
     def _forget(self):
         self._a_lengths, self._counts = [], []
-        self._chosen, self._replacements = [], []
+        self._chosen = []
 
     def draw(self, a_start: int, a_length: int, b_start: int, b_length: int) -> None:
         """Draws the predictions of one sequence (slices of the token array)."""
@@ -88,13 +89,17 @@ class StaticMasks:
     def _note(self, a_length, count):
         self._a_lengths.append(a_length)
         self._counts.append(count)
-        self._replacements += self._stream.throws(count, self._limits, self._drawable)
+        self._stream.skip_throws(count)
 
     def _candidates(self, used):
         """int [M, P]: the candidate (0 .. a_length + b_length - 1) of each used slot."""
         candidates = np.zeros(used.shape, np.int64)
         candidates[used] = self._chosen
         return candidates
+
+    def _shown(self):
+        """The replacements of all used slots, int32 [N]."""
+        return self._stream.take_throws()
 
     def place(self) -> Masks:
         """The predictions of the sequences drawn since the last call."""
@@ -103,14 +108,14 @@ class StaticMasks:
         candidates = self._candidates(used)
         in_b = candidates >= np.array(self._a_lengths, np.int64)[:, None]
         positions = candidates + self._layout.before + in_b * self._layout.between
-        replacements = np.full(used.shape, KEEP, np.int32)
-        replacements[used] = self._replacements
-        positions = np.where(used, positions, np.iinfo(np.int64).max)     # the unused come last
-        by_position = np.argsort(positions, axis=1)
-        positions = np.take_along_axis(np.where(used, positions, 0), by_position, 1)
-        replacements = np.take_along_axis(replacements, by_position, 1)
+        shown = np.full(used.shape, KEEP, np.int64)
+        shown[used] = self._shown()
+        # One sort of both, by position: the unused come last.
+        pairs = np.where(used, positions, 1 << 16) << 32 | (shown - MASK)
+        pairs.sort(axis=1)
         self._forget()
-        return Masks(positions.astype(np.uint16), replacements, counts)
+        return Masks(np.where(used, pairs >> 32, 0).astype(np.uint16),
+                     ((pairs & 0xFFFFFFFF) + MASK).astype(self._id_type), counts)
 
 
 class SubwordMasks(StaticMasks):
@@ -118,11 +123,11 @@ class SubwordMasks(StaticMasks):
 
     def draw(self, a_start, a_length, b_start, b_length):
         n = a_length + b_length
-        self._stream.skip_shuffle(n, self._room)
+        self._stream.skip_shuffle(n, self._room, self._slots)
         self._note(a_length, min(self._quotas[b_length > 0][n], n))
 
     def _candidates(self, used):
-        return self._stream.take_shuffles(self._slots).astype(np.int64)
+        return self._stream.take_shuffles().astype(np.int64).reshape(used.shape)
 
 
 @dataclasses.dataclass(frozen=True)

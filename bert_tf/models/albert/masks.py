@@ -21,6 +21,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 tf = lazy_loader.load("tensorflow")
 
 _LENGTHS_AT_ONCE = 1 << 14
+_THROWN = -3        # the place of a replacement that is not known yet
 
 
 class NgramMasks(StaticMasks):
@@ -34,6 +35,7 @@ class NgramMasks(StaticMasks):
         self._ngram, self._tokens = masking.ngram, documents.tokens
         self._permutes = masking.do_permutation
         self._slots *= 1 + masking.do_permutation
+        self._replacements: list[int] = []      # where tokens are permuted
         self._lengths = _draw_lengths(stream.seed % 2**32, masking)
 
     def draw(self, a_start, a_length, b_start, b_length):
@@ -50,6 +52,7 @@ class NgramMasks(StaticMasks):
         if not self._permutes:
             self._stream.pass_shuffle(len(order), self._room)
             return
+        self._replacements += [_THROWN] * len(chosen)
         self._stream.shuffle(order)
         moved = sorted(self._choose(order, begins, quota, covered))
         places = moved.copy()
@@ -59,6 +62,14 @@ class NgramMasks(StaticMasks):
         self._replacements += [
             int(self._tokens[place + (a_start if place < a_length else b_start - a_length)])
             for place in places]
+
+    def _shown(self):
+        thrown = super()._shown()
+        if not self._permutes:
+            return thrown
+        shown, self._replacements = np.array(self._replacements, np.int32), []
+        shown[shown == _THROWN] = thrown
+        return shown
 
     def _choose(self, order, begins, quota, covered):
         """The candidates of n-grams, in the order of their first units, at most `quota`. `begins`

@@ -36,7 +36,13 @@ class NgramMasks(StaticMasks):
         self._is_special[[*vocabulary.special_ids, vocabulary.mask_id]] = True
         self._window, self._shares = int(1 / options.masked_lm_prob), masking.shares
         self._length_limits = length_limits(masking.longest)
+        self._drawable = list(vocabulary.ids.values())
+        self._replacements: list[int] = []
         self.cut = 0
+
+    def _shown(self):
+        shown, self._replacements = self._replacements, []
+        return shown
 
     def draw(self, a_start, a_length, b_start, b_length):
         def of_sequence(array):
