@@ -149,7 +149,7 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     layout = vocabulary.layout
     has_b, b_offset = (b_length > 0) | all_pairs, layout.b_offset(a_length)
     length = a_length + b_length + layout.special(has_b)
-    column = np.arange(max_seq_length)[None] - pads_left * (max_seq_length - length)
+    column = np.arange(max_seq_length, dtype=np.int32)[None] - pads_left * (max_seq_length - length)
     in_a = (column >= layout.before) & (column < layout.before + a_length)
     in_b = (column >= b_offset) & (column < b_offset + b_length)
     source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column

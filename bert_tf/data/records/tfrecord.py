@@ -96,13 +96,19 @@ def _entry(name, length, is_float):
 
 def _packed_rows(matrix):
     """Each row of a non-negative int matrix (below 2**35) as packed varints: list of bytes."""
-    groups = 1 + sum(int(matrix.max(initial=0)) >> bits > 0 for bits in (7, 14, 21, 28))
-    digits = np.empty((*matrix.shape, groups), np.uint8)
-    present = np.ones(digits.shape, bool)
-    for group in range(groups):
-        rest = matrix >> 7 * group
+    largest = int(matrix.max(initial=0))
+    numbers, width = matrix, 4 if largest < 1 << 28 else 8
+    if is_table := largest < matrix.size:       # each number is packed once
+        numbers = np.arange(largest + 1)
+    digits, present = np.zeros((2, *numbers.shape, width), np.uint8)
+    for group in range(-(-largest.bit_length() // 7) or 1):
+        rest = numbers >> 7 * group
         digits[..., group] = rest & 127 | (rest > 127) << 7
         present[..., group] = (rest > 0) | (group == 0)
+    if is_table:
+        digits, present = (table.view(f"u{width}")[:, 0].take(matrix).view(np.uint8).reshape(
+            *matrix.shape, width) for table in (digits, present))
+    present = present.view(bool)
     data = digits[present].tobytes()
     ends = np.cumsum(present.sum((1, 2))).tolist()
     return [data[start:end] for start, end in zip([0, *ends], ends)]
