@@ -27,7 +27,7 @@ from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.pretraining_flags import SHARE_FLAGS, PretrainingDataFlags, needs_tags
 from data_prep.recipe_flags import RowFlags
 
-_ROWS = 8192            # instances made into bytes at a time
+_ROWS = 2048            # instances made into bytes at a time, which fit the processor's caches
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
@@ -157,10 +157,25 @@ class TextJob(RecordJob):
         return {**made, "rates": rates, "notes": notes}
 
     def __call__(self, index: int, piece: corpus.Piece) -> dict[str, Any]:
+        documents, result = self._read(piece)
+        instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
+        result["counts"].update(more)
+        result["shards"] = self._write(index, instances)
+        if draws_of_corpus(self.recipe):
+            # Lines that are left out count too, as in the original.
+            is_whole = masking.find(self.recipe.corruption).by_rarity
+            result["token_counts"] = np.bincount(
+                documents.tokens if is_whole else instances.counted_tokens,
+                minlength=self.tokenizer.vocabulary.size).tolist()
+        return result
+
+    def _read(self, piece):
+        """The `Documents` of a piece, and what the result has of its text, which is let go."""
         paths = _paths(piece)
         read = corpus.read_piece(piece)
         checksum = google_crc32c.value(read)
         lines = corpus.decode(corpus.without_marks(piece, read), paths)
+        del read
         text = None
         if self.job.input_format == "columns":
             tags = needs_tags(self.recipe)
@@ -174,22 +189,11 @@ class TextJob(RecordJob):
             marker = make_marker(text, self.phrases, label)
         lines, documents = self._documents(lines, coverage.watch(self.tokenizer), marker,
                                            ", ".join(paths))
-        vocabulary = self.tokenizer.vocabulary
         counts, sample = pretraining.count_text(
-            lines, documents, vocabulary, self.recipe.segments.pairing == "doc_blocks",
-            self.recipe.corruption.units)
-        instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
-        counts.update(more)
-        result = {"shards": self._write(index, instances), "counts": counts,
-                  "coverage": coverage.totals(), "line_sample": sample,
-                  "checksum": checksum, "version": self.version(piece)}
-        if draws_of_corpus(self.recipe):
-            # Lines that are left out count too, as in the original.
-            is_whole = masking.find(self.recipe.corruption).by_rarity
-            result["token_counts"] = np.bincount(
-                documents.tokens if is_whole else instances.counted_tokens,
-                minlength=vocabulary.size).tolist()
-        return result
+            lines, documents, self.tokenizer.vocabulary,
+            self.recipe.segments.pairing == "doc_blocks", self.recipe.corruption.units)
+        return documents, {"counts": counts, "coverage": coverage.totals(), "line_sample": sample,
+                           "checksum": checksum, "version": self.version(piece)}
 
     def _documents(self, lines, tokenizer, marker, names):
         """The lines with one sentence each, and the `Documents` of them."""

@@ -259,8 +259,10 @@ def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]
     begins, lengths = (instances.slices[:, columns].ravel() for columns in ([0, 2], [1, 3]))
     begins, ends = begins[lengths > 0], (begins + lengths)[lengths > 0]     # of both segments
     starts, total = np.array(documents.sentence_starts), len(documents.tokens)
-    is_used = np.cumsum(np.bincount(begins, minlength=total + 1)
-                        - np.bincount(ends, minlength=total + 1))[:total] > 0
+    steps = np.zeros(total + 1, np.int32)
+    np.add.at(steps, begins, 1)
+    np.subtract.at(steps, ends, 1)
+    is_used = np.cumsum(steps, dtype=np.int32, out=steps)[:total] > 0
     is_left = ~is_used[:starts[-1]]
     copied = documents.origins[is_used[starts[-1]:]]
     is_left[copied[copied >= 0]] = False
