@@ -54,7 +54,7 @@ class StaticMasks:
         stream.set_die((masked, round((rest - drawn) / rest, 12) if rest else 0.0), drawable)
         # By the number of texts, then of tokens without special ones.
         self._slots = options.max_predictions_per_seq
-        self._id_type = np.int16 if vocabulary.size < 1 << 15 else np.int32
+        self._id_type = np.int16 if max(drawable) < 1 << 15 else np.int32
         most = quotas(options.max_seq_length, options.masked_lm_prob, self._slots)
         self._quotas = [[most[min(n + vocabulary.layout.special(pair), len(most) - 1)]
                          for n in range(room + 1)] for pair in (False, True)]
