@@ -1,5 +1,7 @@
 """The records of a text: shards for each piece of it, and their manifest."""
 
+import contextlib
+import ctypes
 import dataclasses
 import functools
 import hashlib
@@ -27,7 +29,8 @@ from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.pretraining_flags import SHARE_FLAGS, PretrainingDataFlags, needs_tags
 from data_prep.recipe_flags import RowFlags
 
-_ROWS = 2048            # instances made into bytes at a time, which fit the processor's caches
+_ROWS = 8192            # instances whose features have one order
+_PART_TOKENS = 1 << 18  # made into bytes at a time, which fit the processor's caches
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments", "masking", "mask_by", "mask_shares", "random_next_sentence",
@@ -158,6 +161,7 @@ class TextJob(RecordJob):
 
     def __call__(self, index: int, piece: corpus.Piece) -> dict[str, Any]:
         documents, result = self._read(piece)
+        _return_memory()
         instances, more = self._make(documents, piece_seed(self.job.random_seed, index))
         result["counts"].update(more)
         result["shards"] = self._write(index, instances)
@@ -207,6 +211,7 @@ class TextJob(RecordJob):
     def _make(self, documents, seed):
         instances = create_instances(documents, self.tokenizer.vocabulary, seed, self.recipe,
                                      self.job, self.options.get("bsz_per_host", 0))
+        _return_memory()
         counts = pretraining.count_instances(instances, self.job.max_seq_length, instances.layout)
         pairing = PAIRINGS[self.recipe.segments.pairing]
         if not pairing.in_rows:
@@ -217,15 +222,20 @@ class TextJob(RecordJob):
 
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""
+        _return_memory()
         names, shards = self.job.output_file, []
+        parts = 1       # of so many instances; a power of two
+        while parts < _ROWS and _ROWS * self.job.max_seq_length > parts * _PART_TOKENS:
+            parts *= 2
+        rows = _ROWS // parts
         # One file at a time: each takes every len(names)-th instance.
         for turn, name in enumerate(names):
             order = instances.order[turn::len(names)]
-            blocks = (instances.features(order[start:start + _ROWS], self.job.max_seq_length,
+            blocks = (instances.features(order[start:start + rows], self.job.max_seq_length,
                                          self.tokenizer.vocabulary)
-                      for start in range(0, len(order), _ROWS))
+                      for start in range(0, len(order), rows))
             shards.append(write_shard(manifest.shard_name(name, index, len(self.pieces)),
-                                      self.folder, blocks))
+                                      self.folder, blocks, parts))
         return shards
 
 
@@ -236,6 +246,12 @@ class RowJob(TextJob):
 
     def own_options(self) -> dict[str, Any]:
         return {"bsz_per_host": self.stream.bsz_per_host}
+
+
+def _return_memory():
+    """Gives the memory of what is let go back to the system; glibc alone would keep the holes."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def draws_of_corpus(recipe: Recipe) -> bool:

@@ -251,7 +251,7 @@ class LinearHead(Objective):
 class SmoothedHead(LinearHead):
     """A head whose labels may be smoothed, with `label_smoothing` from 0 to below 1."""
 
-    config_keys = ("label_smoothing",)
+    config_keys: tuple[str, ...] = ("label_smoothing",)
 
     def __init__(self, config: Sizes, units: int, label_smoothing: float = 0.0, **kwargs: Any):
         if not 0 <= label_smoothing < 1:

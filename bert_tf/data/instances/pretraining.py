@@ -256,12 +256,12 @@ def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]
     `long_lines`, which are longer than a sequence of `room` tokens of text, as `long_cut_tokens`.
     `has_ends`: whether each sentence ends with a separator, which is not text."""
     documents = instances.documents
-    begins, lengths = (instances.slices[:, columns].ravel() for columns in ([0, 2], [1, 3]))
-    begins, ends = begins[lengths > 0], (begins + lengths)[lengths > 0]     # of both segments
     starts, total = np.array(documents.sentence_starts), len(documents.tokens)
-    steps = np.zeros(total + 1, np.int32)
-    np.add.at(steps, begins, 1)
-    np.subtract.at(steps, ends, 1)
+    steps, one = np.zeros(total + 1, np.int32), np.int32(1)     # one type: `at` is fast then
+    for segment in (0, 2):
+        begins, lengths = instances.slices[:, segment:segment + 2].T.astype(int)
+        np.add.at(steps, begins, one)
+        np.subtract.at(steps, begins + lengths, one)
     is_used = np.cumsum(steps, dtype=np.int32, out=steps)[:total] > 0
     is_left = ~is_used[:starts[-1]]
     copied = documents.origins[is_used[starts[-1]:]]
@@ -270,8 +270,8 @@ def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]
         is_left[starts[1:] - 1] = False
     if len(starts) == 1:
         return {}
-    left, is_long = np.add.reduceat(is_left, starts[:-1], dtype=np.int64), (
-        np.diff(starts) - has_ends > room)
+    left = np.cumsum(is_left, dtype=np.int32, out=steps[:len(is_left)])
+    left, is_long = np.diff(left[starts[1:] - 1], prepend=0), np.diff(starts) - has_ends > room
     return {"cut_tokens": int(left.sum()), "long_lines": int(is_long.sum()),
             "long_cut_tokens": int(left[is_long].sum())}
 

@@ -62,10 +62,11 @@ class Masks:
 
     @classmethod
     def join(cls, parts: Sequence["Masks"]) -> "Masks":
-        arrays = (np.concatenate([getattr(part, name) for part in parts])
-                  for name in ("positions", "replacements", "counts"))
-        return cls(*arrays, {name: np.concatenate([part.extra[name] for part in parts])
-                             for name in parts[0].extra})
+        """Takes the arrays out of the parts: few of them are in memory twice."""
+        arrays = [np.concatenate([vars(part).pop(name) for part in parts])
+                  for name in ("positions", "replacements", "counts")]
+        return cls(*arrays, {name: np.concatenate([part.extra.pop(name) for part in parts])
+                             for name in list(parts[0].extra)})
 
     def hide(self, input_ids: np.ndarray, mask_id: int) -> dict[str, np.ndarray]:
         """Puts the replacements into `input_ids` [M, S], in place; returns masked_lm_positions and

@@ -4,6 +4,7 @@ little-endian (TensorFlow `core/lib/io/record_writer.h`)."""
 
 import functools
 import gzip
+import itertools
 import mmap
 import struct
 
@@ -114,15 +115,23 @@ def _packed_rows(matrix):
     return [data[start:end] for start, end in zip([0, *ends], ends)]
 
 
-def serialize_examples(features):
+def _wide(*parts):
+    """The names of features with numbers of several bytes in any of the parts."""
+    return {name for features in parts for name, matrix in features.items()
+            if matrix.dtype not in (bool, np.float32) and matrix.max(initial=0) > 127}
+
+
+def serialize_examples(features, wide=None):
     """Returns the serialised `tf.train.Example` messages, B bytes, of features by name, [B,
-    length]: bool or non-negative int (stored as int64 lists), or float32."""
+    length]: bool or non-negative int (stored as int64 lists), or float32. `wide` names those that
+    come first in the messages; None: those with numbers of several bytes."""
+    wide = _wide(features) if wide is None else wide
     rows = len(next(iter(features.values())))
     fixed, variable = [], []    # features of one size in all rows stand together, as one matrix
     for name, matrix in features.items():
         if matrix.dtype == np.float32:
             body = np.ascontiguousarray(matrix, "<f4").view(np.uint8).reshape(rows, -1)
-        elif matrix.dtype == bool or matrix.max(initial=0) < 128:
+        elif name not in wide:
             body = matrix.astype(np.uint8)
         else:
             rows_of_bytes = _packed_rows(matrix)
@@ -171,20 +180,24 @@ class _Digested:
         return self._file.write(data)
 
 
-def write_shard(path, folder, blocks):
+def write_shard(path, folder, blocks, together=1):
     """Writes one TFRecord file, gzip if its name ends in .gz, of `blocks`, dicts as
-    `serialize_examples` takes; the same records, the same bytes. Returns its entry in the manifest:
-    name (relative to `folder`), records, bytes, crc32c."""
+    `serialize_examples` takes; the same records, the same bytes. The features of so many blocks
+    `together` have one order. Returns its entry in the manifest: name (relative to `folder`),
+    records, bytes, crc32c."""
     records = 0
     with files.write_aside(path, "wb") as file:
         digest = google_crc32c.Checksum()
         sink = _Digested(file, digest)
         # No name and no time in the gzip header.
         out = gzip.GzipFile("", "wb", 6, sink, 0) if path.endswith(".gz") else sink
-        for features in blocks:
-            messages = serialize_examples(features)
-            out.write(b"".join(map(frame, messages)))
-            records += len(messages)
+        blocks = iter(blocks)
+        while parts := list(itertools.islice(blocks, together)):
+            wide = _wide(*parts)
+            for features in parts:
+                messages = serialize_examples(features, wide)
+                out.write(b"".join(map(frame, messages)))
+                records += len(messages)
         if out is not sink:
             out.close()
     return {"name": files.relative(path, folder), "records": records,

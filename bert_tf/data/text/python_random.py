@@ -58,10 +58,12 @@ class PythonRandom:
         self._size = min(2 * self._size, _BLOCK)
         self._words = np.concatenate([self._words[self._position:], fresh])
         self._position = 0
-        high, low = self._words[:-1] >> 5, self._words[1:] >> 6
         self._view, self._end = memoryview(self._words), len(self._words)
         # uniforms[i] is the result of `random()` at position i.
-        self._uniforms = memoryview((high * 67108864.0 + low) * (1.0 / 9007199254740992.0))
+        uniforms = (self._words[:-1] >> 5) * 67108864.0
+        uniforms += self._words[1:] >> 6
+        uniforms *= 1.0 / 9007199254740992.0
+        self._uniforms = memoryview(uniforms)
         self._heads = (self._words < (1 << 31)).tobytes()
         self._write_text(self._bits)
 
