@@ -102,6 +102,19 @@ def test_serialized_examples_are_read_by_tensorflow(width):
         np.testing.assert_array_equal([tfrecord.parse_example(m)[name] for m in messages], values)
 
 
+@pytest.mark.parametrize("name", ["records", "records.gz"])
+def test_parts_have_the_bytes_of_the_block_that_they_are_of(tmp_path, name):
+    """The order of the features depends on the largest number of a block."""
+    block = {"small": np.ones((4, 2), np.int32), "all": np.full((4, 3), 70000),
+             "ids": np.array([[5, 0], [0, 9], [3, 300], [1, 2]])}
+    parts = [{key: rows[at:at + 2] for key, rows in block.items()} for at in (0, 2)]
+
+    def written(blocks, together):
+        return tfrecord.write_shard(str(tmp_path / name), str(tmp_path), blocks, together)
+
+    assert written(parts, 1) != written(parts, 2) == written([block], 1)
+
+
 def test_examples_of_tensorflow_are_read():
     example = tf.train.Example()
     example.features.feature["ints"].int64_list.value.extend([0, -1, 2**63 - 1, -2**63, *EDGES])
