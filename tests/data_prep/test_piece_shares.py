@@ -185,15 +185,15 @@ def test_a_share_whose_text_changed_says_so(share, tmp_path, text, monkeypatch):
 
 
 def test_the_end_of_a_job_leaves_what_others_are_writing(share, tmp_path):
-    (tmp_path / "out").mkdir()
-    start = tmp_path / f"out/r.tfrecord-00001-of-00006{files.ASIDE}"
+    share("0/2")
+    start = tmp_path / f"out/r.tfrecord-00000-of-00006{files.ASIDE}"      # which is finished
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     own = writing._machine()
     for name in ((writes := f"{start}{os.getppid()}-{own}-12"), f"{start}{ended.pid}-{own}-12"):
         pathlib.Path(name).mkdir()
     share()
-    assert (tmp_path / "out/r.tfrecord-00001-of-00006").exists()
+    assert (tmp_path / "out/r.manifest.json").exists()
     assert list(map(str, (tmp_path / "out").glob(f"*{files.ASIDE}*"))) == [writes]
 
 
@@ -221,6 +221,10 @@ def test_a_share_waits_for_a_process_that_reads_long(share, hold, tmp_path, monk
         threading.Timer(0.1, other.communicate).start()
 
     monkeypatch.setattr(shards, "print", note_and_end, raising=False)
+    monkeypatch.setattr(shards, "_TURN_SECONDS", 60.0)
+    locked = files.locked
+    monkeypatch.setattr(files, "locked", lambda path, what, seconds=0.0: locked(
+        path, what, seconds))
     share("0/2")
     assert len(said) == 1 and said[0].startswith(f"waiting: records: process {other.pid} on ")
     assert "share 0/2 is finished" in capsys.readouterr().out
