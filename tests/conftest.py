@@ -23,7 +23,7 @@ if not PLAIN:       # what `UNOPTIMIZED` is for graphs, for those that XLA compi
                                        "--xla_llvm_disable_expensive_passes=true")
 
 # The folders whose files take longest.
-_LONG = ("run_scripts", "training", "export", "tokenization", "checkpoints")
+_LONG = ("run_scripts", "training", "finetuning", "export", "tokenization", "checkpoints")
 
 
 def pytest_configure(config):
