@@ -54,7 +54,7 @@ def test_systems_take_steps_in_turns(systems, tmp_path):
     job = {"kind": "train", "threads": 1, "takes": 0.01}
     found = running.in_turns({"made": sys.executable}, job, 3, 0.03, str(tmp_path))["made"]
     assert found["version"] == "1.0" and len(found["cpu_seconds"]) == 3
-    assert all(0.01 <= one < 0.05 for one in found["cpu_seconds"]) and found["peak"] > 1e6
+    assert all(0.01 <= one < 1 for one in found["cpu_seconds"]) and found["peak"] > 1e6
     assert "the system prints this" in (tmp_path / "made.log").read_text()
 
 
