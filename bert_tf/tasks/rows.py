@@ -78,10 +78,11 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 def _csv_rows(path, has_names=False):
     """Yields rows; a cell may span several lines, and the row has the number of its first line.
     Names of columns with semicolons or tabs between them, as office programs of many countries
-    write them, tell what separates cells."""
+    write them, tell what separates cells; so does a line such as sep=; before them."""
     csv.field_size_limit(_LONGEST_CELL)
     numbered, last = read_lines(path), 0
-    names = list(itertools.islice(numbered, 1))
+    names = list(itertools.islice(numbered, 1)) if has_names else []
+    told = re.fullmatch('"?sep=(.)"?', names[0][1]) if names else None
 
     def lines():
         nonlocal last
@@ -89,8 +90,10 @@ def _csv_rows(path, has_names=False):
             last = number
             yield line + "\n"
 
-    header = re.sub('"[^"]*"', "", "".join(line for _, line in names)) if has_names else ""
+    header = re.sub('"[^"]*"', "", "".join(line for _, line in names))
     delimiter = next((mark for mark in ",;\t" if mark in header), ",")
+    if told:
+        names, last, delimiter = [], 1, told[1]
     reader = csv.reader(lines(), strict=True, delimiter=delimiter)
     while True:
         first = last + 1

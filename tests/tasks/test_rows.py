@@ -64,6 +64,7 @@ def test_csv(write):
     for mark in ";\t":
         path = write(f'id{mark}"a, b"\r\n1{mark}"x, ""y""\n{mark}"\n')
         assert rows(path, ["id", "a, b"], "csv") == [(2, "1", f'x, "y"\n{mark}')]
+    assert rows(write("sep=|\na|b,\nc|d\n"), ["b,"], "csv") == [(3, "d")]
     assert rows(write("a;b\nc;d\n"), [0], "csv", header=False) == [(1, "a;b"), (2, "c;d")]
     assert rows(write("a;b,c\nd,e\n"), ["c"], "csv") == [(2, "e")]
 
