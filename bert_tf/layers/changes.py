@@ -91,8 +91,8 @@ class Changeable:
         if head_mask is not None or unit_mask is not None:
             layers = kwargs.get("layers") or self.layers_
             kwargs["layers"] = [
-                _masked(layer, None if head_mask is None else head_mask[i],
-                        None if unit_mask is None else unit_mask[i])
+                masked(layer, None if head_mask is None else head_mask[i],
+                       None if unit_mask is None else unit_mask[i])
                 for i, layer in enumerate(layers)]
         rows, packing = inputs, None
         if all(inputs.get(name) is not None for name in PACKED):
@@ -165,7 +165,7 @@ def leave_idle(embeddings: Any, token: int) -> None:
     embeddings.look_up = idle
 
 
-def _masked(layer, head_mask, unit_mask):
+def masked(layer: Any, head_mask: Tensor | None, unit_mask: Tensor | None) -> Callable:
     """Returns a function as `TransformerLayer.call`, with factors of a layer's heads and units."""
     call = functools.partial(_call_masked, layer) if isinstance(layer, TransformerLayer) else layer
     return functools.partial(call, head_mask=head_mask, unit_mask=unit_mask)
