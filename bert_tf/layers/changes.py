@@ -182,16 +182,20 @@ def _call_masked(layer, x, bias=None, dropout_seed=None, head_mask=None, unit_ma
     return layer.output_(inner, x, seeds[2]), maps
 
 
+def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
+    """Multiplies heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts."""
+    if head_mask is None:
+        return context
+    mask = ops.cast(head_mask, context.dtype)
+    return context * (mask[:, None, None] if len(mask.shape) == 1 else mask)
+
+
 def mask_joined_heads(context: Tensor, size: int, head_mask: Tensor | None) -> Tensor:
-    """Multiplies heads' outputs [B, S, N * D], D = `size`, by a mask, float [N] or one that
-    broadcasts to [B, N, S, D]."""
+    """`mask_heads` of outputs [B, S, N * D], D = `size`."""
     width = context.shape[-1]
     if head_mask is None or not width:
         return context
-    mask = ops.cast(head_mask, context.dtype)
-    if len(mask.shape) == 1:
-        mask = mask[:, None, None]
-    return join_heads(split_heads(context, size) * mask, width)
+    return join_heads(mask_heads(split_heads(context, size), head_mask), width)
 
 
 class Packing:
