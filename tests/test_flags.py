@@ -262,10 +262,10 @@ def test_flags_come_from_a_file_too(run):
 
 def test_names_of_files_may_begin_with_the_users_folder(monkeypatch):
     """Shells leave the ~ of --name=~/file; it would become a folder of this name."""
-    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("HOME", "/users/ann")
     assert parsing.expand_flagfiles([
         "--input_file=a,~/b", "-output_dir=~", "--output=~/x=y", "--text=~/a", "--file=~#1"]) == [
-            "--input_file=a,/home/ann/b", "-output_dir=/home/ann", "--output=/home/ann/x=y",
+            "--input_file=a,/users/ann/b", "-output_dir=/users/ann", "--output=/users/ann/x=y",
             "--text=~/a", "--file=~#1"]
 
 
