@@ -212,13 +212,13 @@ class TextJob(RecordJob):
         instances = create_instances(documents, self.tokenizer.vocabulary, seed, self.recipe,
                                      self.job, self.options.get("bsz_per_host", 0))
         _return_memory()
-        counts = pretraining.count_instances(instances, self.job.max_seq_length, instances.layout)
-        pairing = PAIRINGS[self.recipe.segments.pairing]
-        if not pairing.in_rows:
-            counts |= pretraining.count_cut(
+        pairing, cut = PAIRINGS[self.recipe.segments.pairing], {}
+        if not pairing.in_rows:     # first, since it takes the most memory
+            cut = pretraining.count_cut(
                 instances, instances.layout.room(self.job.max_seq_length, pairing.segments == 2),
                 self.recipe.segments.sentence_ends)
-        return instances, counts
+        return instances, pretraining.count_instances(
+            instances, self.job.max_seq_length, instances.layout) | cut
 
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""

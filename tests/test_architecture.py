@@ -40,7 +40,7 @@ ALLOWED = {
                           "checkpoints", "tokenization", "flags", "signals"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "protobuf", "tokenization"},
-    "export": COMMON | {"heads", "tokenization"},
+    "export": COMMON | {"heads", "layers", "tokenization"},
     "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
     "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "opening",
                              "networks", "objectives", "recipes", "tasks", "tokenization",
