@@ -29,8 +29,6 @@ B, S, P = 3, 6, 3
 
 @dataclasses.dataclass
 class Case:
-    """A model, its features, and further arguments of its call."""
-
     make: Callable[[], keras.Model]
     features: dict[str, Any]
     options: dict[str, Any] = dataclasses.field(default_factory=dict)

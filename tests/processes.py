@@ -44,8 +44,7 @@ class Process:
         environment: variables that are added to those of this process.
     """
 
-    def __init__(self, code, arguments=(), cwd=None, optimized=False, eagerly=False,
-                 **environment):
+    def __init__(self, code, arguments=(), cwd=None, optimized=False, eagerly=False, **environment):
         ours, theirs = socket.socketpair()
         self._process = _CONTEXT.Process(target=_run, args=(
             theirs, code, arguments, cwd or os.getcwd(), {**os.environ, **environment},

@@ -12,7 +12,6 @@ def store(scheme="s3"):
 
 
 def content(folder):
-    """The files of a remote folder: relative name -> bytes."""
     files = store(folder.partition("://")[0])
     root = files._strip_protocol(folder)
     return {name.removeprefix(root).strip("/"): files.cat_file(name) for name in files.find(folder)}

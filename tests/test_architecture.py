@@ -244,7 +244,6 @@ def test_importing_costs_nothing():
 
 
 def exports(package):
-    """The modules of a package's public names."""
     for node in ast.walk(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_loader.attach":
             homes = next(option.value for option in node.keywords if option.arg == "submod_attrs")

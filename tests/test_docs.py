@@ -46,8 +46,7 @@ def command_lines(text):
 
 
 def find_command(page, beginning, number=0):
-    found = [words for words in command_lines(TEXTS[page])
-             if " ".join(words).startswith(beginning)]
+    found = [words for words in command_lines(TEXTS[page]) if " ".join(words).startswith(beginning)]
     return found[number]
 
 
@@ -276,8 +275,7 @@ def test_a_model_of_ids_is_exported(folder):
 
 # English: phrases that hide the noun, and long sentences.
 
-_BANNED = ("those of", "that of", "of which", "goes on", "of its own", "of their own",
-           "drawn anew")
+_BANNED = ("those of", "that of", "of which", "goes on", "of its own", "of their own", "drawn anew")
 _LONGEST = 28       # words
 
 

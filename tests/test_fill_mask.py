@@ -57,7 +57,6 @@ def test_answers_are_those_of_the_pipeline_of_transformers(name, test_data, tmp_
 
 
 def write(folder, learner):
-    """Writes a model as training leaves it, with a vocabulary."""
     folder.mkdir(exist_ok=True)
     save_model(str(folder), learner)
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in LETTERS))

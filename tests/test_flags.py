@@ -31,7 +31,6 @@ class Job:
 
 
 def parse(*arguments, kind=Job, **functions):
-    """The dataclass of a command line."""
     values = absl_flags.FlagValues()
     line = CommandLine.open(["program", *arguments], [kind], **functions)
     line.parse(values)
@@ -112,7 +111,6 @@ def test_help_shows_every_flag():
 # Defaults that depend on another flag
 
 def by_kind(given):
-    """Defaults of --kind=y."""
     return ("kind y", {"number": 8, "rate": 0.1, "many": ["c"], "elsewhere": 3}) if (
         given.get("kind") == "y") else ("kind x", {})
 

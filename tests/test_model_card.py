@@ -85,8 +85,7 @@ def test_a_multi_task_model_names_its_tasks(tmp_path):
     for name, labels in (("cola", ("0", "1")), ("sts-b", ())):
         (folder / "tasks" / name).mkdir(parents=True)
         kind = "classification" if labels else "regression"
-        SavedTask(Task(name, kind, {}, labels), 16, True, {}, 1).write(
-            str(folder / "tasks" / name))
+        SavedTask(Task(name, kind, {}, labels), 16, True, {}, 1).write(str(folder / "tasks" / name))
     (folder / "model.keras").touch()
     text = model_card.card(str(folder))
     assert "- cola: `0`, `1`\n- sts-b: no labels\n" in text

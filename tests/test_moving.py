@@ -94,8 +94,7 @@ def test_an_untied_masked_lm_loses_its_bias(transformers, torch, tmp_path):
     assert not read.cls.predictions.decoder.bias.any()
 
 
-@pytest.mark.parametrize("change", [np.transpose, np.asfortranarray,
-                                    lambda values: values[:, ::2]])
+@pytest.mark.parametrize("change", [np.transpose, np.asfortranarray, lambda values: values[:, ::2]])
 def test_safetensors_saves_other_numbers(change, tmp_path):
     numpy_files = pytest.importorskip("safetensors.numpy")
     values = change(np.arange(6.0).reshape(2, 3))

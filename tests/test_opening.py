@@ -33,7 +33,6 @@ FORMATS = ["google", "huggingface", "model_garden", "keras_hub", "keras"]
 
 
 def write_keras(folder, model):
-    """A `.keras` file with a vocabulary."""
     folder.mkdir()
     model.save(folder / "model.keras")
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in VOCABULARY))

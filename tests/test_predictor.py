@@ -95,7 +95,6 @@ def test_a_text_that_the_vocabulary_does_not_know_is_named_once(saved, kind, cap
 
 
 def text(rng, words=None):
-    """Words of a few letters each."""
     return " ".join("".join(rng.choices(LETTERS, k=rng.randint(1, 4))) + rng.choice(["", "", "."])
                     for _ in range(words or rng.randint(1, 8)))
 

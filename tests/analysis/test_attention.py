@@ -289,7 +289,6 @@ document.title = JSON.stringify(seen);
 
 @pytest.fixture(name="page")
 def fixture_page(tmp_path):
-    """The page, the first of the two readings on it, and its path."""
     rng = np.random.default_rng(0)
     ids = np.array([2, 5, 6, 7, 8, 3], np.int32)
     attention = rng.dirichlet(np.full(6, 0.5), (2, 3, 6)).astype(np.float32)

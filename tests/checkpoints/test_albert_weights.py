@@ -89,7 +89,6 @@ def test_the_original(case, test_data, tmp_path):
 
 
 def tensors(folder):
-    """(name, value) of every variable of a checkpoint, as TensorFlow reads them."""
     reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(folder) or str(
         next(folder.glob("*.index"))).removesuffix(".index"))
     return ((name, reader.get_tensor(name)) for name in reader.get_variable_to_shape_map())

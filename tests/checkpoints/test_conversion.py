@@ -148,8 +148,7 @@ def test_training_checkpoints(target, tmp_path):
     account = convert(tmp_path, tmp_path / "out", target)
     assert "optimizer and counters, which only a resumed run needs" in account.ignored.values()
     wanted = {name: variable.numpy() for name, variable in variables(trainer.learner).items()}
-    assert_same(values(tmp_path / "out"),
-                encoder_only(wanted) if target == "keras_hub" else wanted)
+    assert_same(values(tmp_path / "out"), encoder_only(wanted) if target == "keras_hub" else wanted)
     file = next(tmp_path.glob("checkpoint-*"))
     content = bytearray(file.read_bytes())
     content[-5] ^= 1
@@ -404,8 +403,7 @@ def shards(folder):
     places = {name: f"model-0000{1 + i % 2}-of-00002.safetensors"
               for i, name in enumerate(sorted(tensors))}
     for place in set(places.values()):
-        save_file({name: x for name, x in tensors.items() if places[name] == place},
-                  folder / place)
+        save_file({name: x for name, x in tensors.items() if places[name] == place}, folder / place)
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(
         json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))

@@ -78,7 +78,6 @@ def arrays(path, whole=None, what=None):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """A small folder of each format."""
     root = tmp_path_factory.mktemp("formats")
     for form in FILES:
         convert(GOLDEN, root / form, form)

@@ -117,7 +117,6 @@ def test_paddle_and_huggingface_hold_the_same(golden, version, tmp_path):
 
 
 def tiny_weights(**sizes):
-    """An encoder of width 8."""
     return bert_tf.BertEncoder(bert_tf.EncoderConfig(**{
         "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 32, "hidden_act": "relu", "max_position_embeddings": 6,

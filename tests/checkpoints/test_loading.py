@@ -52,7 +52,6 @@ def hf(tmp_path):
 
 @pytest.fixture
 def tf1(tmp_path):
-    """A copy of a Google folder."""
     return pathlib.Path(shutil.copytree(GOLDEN / "google_gelu", tmp_path / "tf1"))
 
 

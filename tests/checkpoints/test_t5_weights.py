@@ -38,8 +38,7 @@ def arrays_of(prefix):
 def test_a_checkpoint_of_the_original_comes_in_and_out(version, test_data, tmp_path):
     golden = np.load(test_data / "golden" / "t5" / f"{version}_seed1.npz")
     theirs = {name[8:]: golden[name] for name in golden.files if name.startswith("weights/")}
-    slots = {name[15:]: golden[name] for name in golden.files
-             if name.startswith("adafactor_slot/")}
+    slots = {name[15:]: golden[name] for name in golden.files if name.startswith("adafactor_slot/")}
     for name in ("mesh", "out"):
         (tmp_path / name).mkdir()
     write_mesh(tmp_path / "mesh", {**theirs, **slots})

@@ -54,7 +54,6 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvw
 
 
 def save(folder, quantisation, vocabulary=WORDS, make=tiny.config, seed=1, **sizes):
-    """A fine-tuned model in `folder`; returns its Learner."""
     keras.utils.set_random_seed(seed)
     config = make(vocab_size=len(vocabulary), quantisation=quantisation, initializer_range=0.3,
                   **sizes)
@@ -90,7 +89,6 @@ def test_a_file_of_integers_gives_the_same_bits(eagerly, tmp_path, how):
 
 
 def mobilebert(**sizes):
-    """A layer with two feed-forward networks."""
     return MobileBertConfig(
         hidden_size=24, embedding_size=8, intra_bottleneck_size=16, num_attention_heads=2,
         num_hidden_layers=1, intermediate_size=20, max_position_embeddings=16, type_vocab_size=2,

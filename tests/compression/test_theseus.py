@@ -190,8 +190,7 @@ def test_coins_are_a_function_of_seed_and_step_alone():
     learner = Theseus(networks.build(small), [Classification(small, 2)],
                       networks.build(sizes, name="predecessor"), Replacing("none", 0.3))
     seed = 12345 << 7
-    thrown = np.array([learner.throw(np.array([seed, step], "int32"), step)
-                       for step in range(300)])
+    thrown = np.array([learner.throw(np.array([seed, step], "int32"), step) for step in range(300)])
     assert abs(thrown.mean() - 0.3) < 0.05 and len(np.unique(thrown, axis=0)) == 4
     for replica in (1, 5):
         again = [learner.throw(np.array([seed + replica, step], "int32"), step)

@@ -26,8 +26,7 @@ def test_sequences_and_weights_are_the_originals(test_data):
     found = [[vocabulary.cls_id, *documents.tokens[start:start + length], vocabulary.sep_id]
              for start, length, *_ in drawn]
     rows = zip(golden["kept_rows"], golden["kept_lengths"], strict=True)
-    assert [list(map(int, row)) for row in found] == [
-        row[:length].tolist() for row, length in rows]
+    assert [list(map(int, row)) for row in found] == [row[:length].tolist() for row, length in rows]
     counts = np.bincount(documents.tokens, minlength=vocabulary.size)
     special = {*vocabulary.special_ids, vocabulary.mask_id}
     ids, expected = golden["counts_nonzero"]

@@ -90,7 +90,6 @@ class Order:
 
 
 def groups_of(ids, length, units):
-    """The positions of each unit of a record."""
     groups = []
     for position in range(1, length):
         if ids[position] == VOCABULARY.sep_id:

@@ -145,7 +145,6 @@ SIZE, SLOTS = 64, 45
 
 
 def instances(dynamic, slots=SLOTS, dupe_factor=40):
-    """Instances over units of 1 to 3 tokens."""
     rng = np.random.default_rng(2)
     tokens = rng.integers(len(SPECIAL), VOCABULARY.size, 3000).astype(np.int32)
     units = (rng.random(3000) < 0.5).astype(np.uint8)

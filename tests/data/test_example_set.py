@@ -148,8 +148,7 @@ def test_parts_make_up_the_batch(examples, replicas, workers):
     for step, whole in enumerate(taken_batches(examples, 16, steps)):
         mine = [part for found in parts for part in found[step * local:(step + 1) * local]]
         assert {len(part["input_ids"]) for part in mine} == {8 // replicas}
-        assert equal(whole, {name: np.concatenate([part[name] for part in mine])
-                             for name in whole})
+        assert equal(whole, {name: np.concatenate([part[name] for part in mine]) for name in whole})
 
 
 def test_one_stream_for_each_length_is_the_same_stream(examples):

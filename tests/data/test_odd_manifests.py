@@ -29,7 +29,6 @@ COMMANDS = (
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with records of pre-training, of tags and of choices."""
     folder = tmp_path_factory.mktemp("records")
     words = ["house", "tree", "sings", "old", "near", "."]
     (folder / "vocab.txt").write_text("\n".join(

@@ -61,7 +61,6 @@ def test_rows_and_masks_are_the_originals(case, epochs, dropped, test_data):
 
 @pytest.fixture(name="made", scope="module")
 def fixture_made(test_data):
-    """A function that makes the instances of a text, with settings of the masks."""
     tokenizer = open_tokenizer(str(test_data / "golden/modernbert/tokenizer"))
     lines = (test_data / "text/books_sent.txt").read_text().splitlines()[:16]
     documents = tokenize_documents(with_blanks([*lines[:9], "", *lines[9:], ""], " "), tokenizer)

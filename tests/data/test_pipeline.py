@@ -41,7 +41,6 @@ def messages(numbers, length=LENGTH, predictions=PREDICTIONS, **changes):
 
 
 def write(path, numbers, pack=bytes, **options):
-    """Writes records; returns the path as a string."""
     data = b"".join(map(tfrecord.frame, messages(numbers, **options))) if len(numbers) else b""
     path.write_bytes(pack(data))
     return str(path)

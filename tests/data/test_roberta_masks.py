@@ -91,8 +91,7 @@ def test_sentences_are_those_of_fairseq(golden, documents):
 def test_records_are_fairseqs_blocks(golden, documents, tokenizer, segments, mode):
     packing = golden("packing")
     lengths = packing[f"{mode}_128_lengths"]
-    blocks = [block for block in split(packing[f"{mode}_128_tokens"], lengths)
-              if len(block) <= 128]
+    blocks = [block for block in split(packing[f"{mode}_128_tokens"], lengths) if len(block) <= 128]
     found, features = make(documents, tokenizer, RECIPE.vary({"pairing": segments}))
     assert found.left_out == (lengths > 128).sum() > 0
     assert [row[:count].tolist() for row, count in zip(

@@ -81,8 +81,7 @@ def test_a_row_goes_on_where_it_stopped():
     assert len(batches) == 11
     for number, batch in enumerate(batches):
         np.testing.assert_array_equal(batch["input"][:, :8], ids[:, 8 * number:8 * number + 8])
-        np.testing.assert_array_equal(batch["target"][:, :8],
-                                      ids[:, 8 * number + 1:8 * number + 9])
+        np.testing.assert_array_equal(batch["target"][:, :8], ids[:, 8 * number + 1:8 * number + 9])
         assert (batch["is_masked"].sum(1) == 4).all()
 
 

@@ -39,7 +39,6 @@ def make_pieces(pooled, seed=0, cuts=()):
 
 
 def read(path, pooled):
-    """dict of the arrays, as they stand in npz, from any format."""
     names = ["layer_-1", "layer_0", "embeddings"]
     if path.suffix == ".npz":
         return dict(np.load(path))
@@ -155,8 +154,7 @@ def test_no_more_than_a_piece_and_the_next_are_held(tmp_path, ending, pooled):
             yield piece
             del piece
 
-    files.write(str(tmp_path / f"x.{ending}"), files.format_of(f"x.{ending}"),
-                        pieces(), VOCABULARY)
+    files.write(str(tmp_path / f"x.{ending}"), files.format_of(f"x.{ending}"), pieces(), VOCABULARY)
     assert 1 <= most <= 2
 
 

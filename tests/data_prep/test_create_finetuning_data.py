@@ -53,7 +53,6 @@ def prepare(folder, vocab_file, monkeypatch):
 
 
 def content(path):
-    """name -> bytes of a folder's files."""
     return {file.name: file.read_bytes() for file in path.iterdir()} if path.exists() else {}
 
 

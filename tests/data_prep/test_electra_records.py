@@ -52,7 +52,6 @@ def reference(files, tokenizer, seed, size, blanks=True):
 
 
 def texts(record, vocabulary):
-    """(first segment, second segment) of a record's features."""
     count = int(record["input_mask"].sum())
     ids, parts = record["input_ids"][:count], record["segment_ids"][:count]
     assert ids[0] == vocabulary.cls_id and ids[-1] == vocabulary.sep_id

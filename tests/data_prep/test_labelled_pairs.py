@@ -30,11 +30,9 @@ MARKERS = ("because", "but", "however", "so")
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """A vocabulary, and pairs with labels in both forms."""
     folder, rng = tmp_path_factory.mktemp("pairs"), np.random.default_rng(0)
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
-    rows = [[" ".join(rng.choice(WORDS, rng.integers(1, 20))) for _ in range(2)]
-            for _ in range(60)]
+    rows = [[" ".join(rng.choice(WORDS, rng.integers(1, 20))) for _ in range(2)] for _ in range(60)]
     for name, labels in (("relevance", RELEVANCE), ("markers", MARKERS)):
         pairs = [(*row, labels[number % len(labels)]) for number, row in enumerate(rows)]
         (folder / f"{name}.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))

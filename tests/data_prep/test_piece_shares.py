@@ -28,7 +28,6 @@ def text(random_text):
 
 @pytest.fixture
 def share(prepare, tmp_path, text):
-    """Function (share, flags): makes a share in out/; all of the pieces without one."""
     def make(share="", **flags):
         return prepare(text, runner=RunnerFlags(piece_share=share),
                        **{"piece_bytes": 2000, **flags})

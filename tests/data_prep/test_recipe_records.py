@@ -37,7 +37,6 @@ def small(recipe, masking):
 
 
 def columns(*paths):
-    """The features of all records, arrays [records, length] by name."""
     examples = [tfrecord.parse_example(message)
                 for path in paths for message in tfrecord.read_records(path)]
     return {name: np.array([example[name] for example in examples]) for name in examples[0]}
@@ -79,8 +78,7 @@ def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text
         assert {recipe.pop("name") for recipe in (
             manifest["recipe"], manifest["fingerprint"]["recipe"])} == {name}
     assert after == before
-    assert set(after["fingerprint"]) == {
-        "options", "vocabulary", "pieces", "output_file", "recipe"}
+    assert set(after["fingerprint"]) == {"options", "vocabulary", "pieces", "output_file", "recipe"}
     assert set(after["fingerprint"]["options"]) == {
         "do_lower_case", "do_whole_word_mask", "max_seq_length", "max_predictions_per_seq",
         "random_seed", "dupe_factor", "masked_lm_prob", "short_seq_prob", "piece_bytes",

@@ -36,8 +36,7 @@ def test_golden_records(test_data, tmp_path, run):
         max_seq_length=flags["seq_len"], max_predictions_per_seq=flags["num_predict"] or 0,
         random_seed=described["python_seed"], do_lower_case=flags["uncased"], num_workers=1,
         task=str(flags["task"]) if flags["num_task"] > 1 else ""), None, StreamFlags(**stream))
-    (tmp_path / "golden").write_bytes(gzip.decompress(
-        (golden / f"{run}.tfrecord.gz").read_bytes()))
+    (tmp_path / "golden").write_bytes(gzip.decompress((golden / f"{run}.tfrecord.gz").read_bytes()))
     ours, theirs = ([tfrecord.parse_example(message) for message in tfrecord.read_records(str(
         tmp_path / name))] for name in ("r.tfrecord", "golden"))
     assert len(ours) == len(theirs) == described["records"]

@@ -117,8 +117,7 @@ def _lines(drawing, count):
 
 def _text():
     drawing = random.Random(1)
-    return "\n\n".join("\n".join(_lines(drawing, drawing.randint(5, 12)))
-                       for _ in range(90)) + "\n"
+    return "\n\n".join("\n".join(_lines(drawing, drawing.randint(5, 12))) for _ in range(90)) + "\n"
 
 
 def _table(seed, count):

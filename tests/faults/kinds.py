@@ -46,7 +46,6 @@ def _twice(cell, drawing):
 
 
 def _absent(cell, drawing):
-    """One worker of a cluster alone."""
     running = cell.start(only=[drawing.randrange(cell.command.workers)], cluster_timeout=5)
     return cell.ends(running), True
 

@@ -157,7 +157,6 @@ def judge(status: int, said: str) -> End:
 
 
 def _run(module, arguments, log, environment):
-    """The program of a forked command."""
     held = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, held)
     os.setsid()

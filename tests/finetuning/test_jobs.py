@@ -237,8 +237,7 @@ def test_flags_are_labels_in_every_form(eagerly, folder, labels, names, dev, mon
     for split, rows in given["rows"].items():
         form = form_of_cells(((line, json.loads(row)["label"]) for line, row in enumerate(rows)),
                              given["labels"], split)
-        assert [list(map(int, form.read(json.loads(row)["label"]).values))
-                for row in rows] == FLAGS
+        assert [list(map(int, form.read(json.loads(row)["label"]).values)) for row in rows] == FLAGS
 
 
 def test_columns_of_flags_may_be_a_list():

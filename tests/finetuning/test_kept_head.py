@@ -55,8 +55,7 @@ def write(path, rows):
 def files_of(folder, kind, labels):
     path = write(folder / "train.jsonl", [
         {"text": text, "label": label} for text, label in zip(TEXTS, labels)])
-    return {"train_file": path, "text_a_column": "text", "label_column": "label",
-            "task_kind": kind}
+    return {"train_file": path, "text_a_column": "text", "label_column": "label", "task_kind": kind}
 
 
 def answers(folder):

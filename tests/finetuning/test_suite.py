@@ -56,8 +56,7 @@ def fixture_folder(tmp_path_factory):
         return " ".join(map(str, rng.integers(0, 90, 4)))
 
     for name, count in (("train", 16), ("dev", 9)):
-        write(folder / "CoLA" / f"{name}.tsv", [], [
-            ("x", i % 2, "", text()) for i in range(count)])
+        write(folder / "CoLA" / f"{name}.tsv", [], [("x", i % 2, "", text()) for i in range(count)])
     write(folder / "CoLA" / "test.tsv", [("index", "sentence")], [(i, text()) for i in range(5)])
     for name, count in (("train", 12), ("dev_matched", 9), ("dev_mismatched", 6)):
         write(folder / "MNLI" / f"{name}.tsv", [("sentence1", "sentence2", "gold_label")], [

@@ -40,7 +40,6 @@ def assign(model, values):
 
 @pytest.fixture(scope="module")
 def model(forward, tmp_path_factory):
-    """The folder of the weights and options, as the original writes them."""
     folder = tmp_path_factory.mktemp("bilm")
     with h5py.File(folder / "a_weights.hdf5", "w") as file:
         for name, value in forward.items():

@@ -22,7 +22,6 @@ from tests.networks.forms import FORMS, SIZES
 
 
 def classes_of(package, base):
-    """The names of the subclasses of `base` that a package defines."""
     inner = (*pkgutil.walk_packages(package.__path__, f"{package.__name__}."),
              *pkgutil.walk_packages(models.__path__, "bert_tf.models."))
     modules = [package, *(importlib.import_module(module.name) for module in inner)]

@@ -55,7 +55,6 @@ def fixture_in_float64(monkeypatch):
 
 
 def batch_of(golden):
-    """The features of a reference file's inputs and targets."""
     targets = golden["targets"].astype("int32")
     shifted = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
     batch = {"encoder_input_tokens": golden["inputs"], "decoder_input_tokens": shifted,

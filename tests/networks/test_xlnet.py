@@ -189,8 +189,7 @@ def test_heads_are_the_originals(name, make, load):
     if "cls_logits" in out:
         close(logits["answerable"], out["cls_logits"])
     if name == "qa_predict":
-        for key in ("start_top_index", "start_top_log_probs", "end_top_index",
-                    "end_top_log_probs"):
+        for key in ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs"):
             close(np.reshape(logits[key], out[key].shape), out[key])
 
 

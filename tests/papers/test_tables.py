@@ -334,8 +334,7 @@ def test_a_cell_that_seeds_share_is_one_measurement(tmp_path, done, models, erro
     make(table, flags_for(masking_rates.TableFlags, tmp_path))
     report_of = json.loads((tmp_path.parent / "out" / "two.json").read_text())
     place, gain = (report_of["rows"]["a"][title] for title in ("task", "gain"))
-    assert place["values"] == pytest.approx({str(seed): 10 * seed for seed in range(
-        1, models + 1)})
+    assert place["values"] == pytest.approx({str(seed): 10 * seed for seed in range(1, models + 1)})
     assert place["stdev"] == (None if models == 1 else pytest.approx(
         statistics.stdev(place["values"].values())))
     assert gain["stdev"] is None

@@ -15,14 +15,12 @@ def address():
 
 @pytest.fixture(autouse=True)
 def own_copies(tmp_path, monkeypatch):
-    """A folder of copies for each test."""
     monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "staged"))
     return tmp_path / "staged"
 
 
 @pytest.fixture
 def s3(address, monkeypatch):
-    """The name of an empty bucket."""
     for name, value in {**stores.ENVIRONMENT, "AWS_ENDPOINT_URL": address}.items():
         monkeypatch.setenv(name, value)
     if not (files := stores.store()).exists("bucket"):

@@ -47,7 +47,6 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def hub(model, tmp_path, monkeypatch):
-    """The server's `Hub`, which has us/tiny; the cache is empty."""
     with hub_server.serve() as (hub, address):
         hub.models["us/tiny"] = {**model[0], **NEVER}
         hub.models["us/pickled"] = {"config.json": b"{}", "pytorch_model.bin": b"never"}

@@ -185,8 +185,7 @@ def test_layers_of_words_that_occur_once(model, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("network", at_hand("golden/{}", ("xlnet", "t5")))
-def test_networks_with_relative_positions(
-        network, model, tmp_path, capsys, monkeypatch, test_data):
+def test_networks_with_relative_positions(network, model, tmp_path, capsys, monkeypatch, test_data):
     """Other special tokens: none before a text, and two or one after it."""
     # The pictures are drawn; what takes long is to make them pixels, as those of BERT above.
     monkeypatch.setattr("matplotlib.figure.Figure.savefig",

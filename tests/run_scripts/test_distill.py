@@ -589,8 +589,7 @@ def test_layers_that_cannot_be_compared_are_told_before_a_student_is_written(
     ({"augmentation": "random_words", "pos_tagger": "MODEL"},
      "--pos_tagger: .* is a model for classification; name a model from bert-finetune"),
 ])
-def test_what_cannot_be_distilled_is_refused(data, models, tmp_path, changes, message,
-                                             monkeypatch):
+def test_what_cannot_be_distilled_is_refused(data, models, tmp_path, changes, message, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "EMPTY").touch()
     changes = {name: models[0] if value == "MODEL" else value for name, value in changes.items()}

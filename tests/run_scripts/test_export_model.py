@@ -72,8 +72,7 @@ def test_an_encoder_without_a_pooler_gives_no_pooled_output(form, tmp_path, caps
 def test_lite_in_a_new_folder(tmp_path, capsys, as_program):
     export_model.main(as_program(job(tmp_path, format="lite_int8", max_seq_length=8,
                                      output=str(tmp_path / "new" / "m.tflite"))))
-    assert sorted(os.listdir(tmp_path / "new")) == [
-        "m.tflite", "m.tflite.flags.txt", "m.tflite.md"]
+    assert sorted(os.listdir(tmp_path / "new")) == ["m.tflite", "m.tflite.flags.txt", "m.tflite.md"]
     assert "exported for LiteRT" in (tmp_path / "new" / "m.tflite.md").read_text()
     assert "m.tflite: " in capsys.readouterr().out
 

@@ -31,7 +31,6 @@ LINE = "the old cat saw a dog and went .\n"
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """A text, its records, a configuration."""
     folder = tmp_path_factory.mktemp("joints")
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
     (folder / "text.txt").write_text((LINE * 6 + "\n") * 8)

@@ -19,7 +19,6 @@ JOB = {field.name for field in dataclasses.fields(run_pretraining.PretrainingFla
 
 @pytest.fixture(name="train", scope="module")
 def fixture_train(tmp_path_factory):
-    """Function that trains on short records into a folder; returns the last checkpoint's values."""
     folder = tmp_path_factory.mktemp("packing")
     tiny.config(0.1, num_hidden_layers=1).to_json_file(folder / "config.json")
     features = tiny.write_records(folder / "long.tfrecord", 40)

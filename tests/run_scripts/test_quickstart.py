@@ -13,8 +13,6 @@ from run_scripts.quickstart_answers import Answer, Answers
 
 
 class Page(html.parser.HTMLParser):
-    """Collects the texts, the addresses and the open elements of a page."""
-
     def __init__(self, text):
         super().__init__()
         self.texts, self.addresses, self.frames, self.open = [], [], [], []

@@ -390,8 +390,7 @@ def test_a_head_is_kept_with_its_labels_or_refused(eagerly, data, flags, model, 
     kept = {"init_checkpoint": str(model / "model.keras"), "keep_head": True,
             "bert_config_file": None, "vocab_file": None}
     main(flags(**kept, num_train_steps=1, learning_rate=1e-9, do_eval=True))
-    scores = [read_json(folder / "metrics.json")["metrics"]
-              for folder in (tmp_path / "out", model)]
+    scores = [read_json(folder / "metrics.json")["metrics"] for folder in (tmp_path / "out", model)]
     assert scores[0] == pytest.approx(scores[1], rel=1e-4, abs=1e-4)
     write_lines(tmp_path / "other.csv", ["folder,body", "x,a", "y,b"])
     write_lines(tmp_path / "plain" / "vocab.txt", (data / "vocab.txt").read_text().splitlines())
@@ -417,8 +416,7 @@ def test_labels_have_the_order_of_config_json(eagerly, data, flags, model, tmp_p
     own = flags(**APPLIED | {"train_file": None, "do_eval": True, "max_seq_length": 24,
                              "init_checkpoint": swapped(model, tmp_path / "hf")})
     main(own)
-    scores = [read_json(folder / "metrics.json")["metrics"]
-              for folder in (tmp_path / "out", model)]
+    scores = [read_json(folder / "metrics.json")["metrics"] for folder in (tmp_path / "out", model)]
     assert scores[0] == pytest.approx(scores[1], rel=1e-4, abs=1e-4)
     # --labels tells only what config.json does not.
     main({**own, "labels": ["ham", "spam"], "output_dir": str(tmp_path / "2")})

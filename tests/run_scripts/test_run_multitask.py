@@ -51,7 +51,6 @@ def write_csv(path, rows):
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """Files of three tasks, a configuration and a vocabulary."""
     folder = tmp_path_factory.mktemp("multitask")
     rng = random.Random(1)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]

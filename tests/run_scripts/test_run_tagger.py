@@ -191,8 +191,7 @@ def test_files_without_tags(eagerly, trained, tagger, data, tmp_path):
                dev_file="", data_dir="", test_file=str(tmp_path / "words.txt"))
 
 
-def test_official_files_with_features_of_a_frozen_encoder(
-        eagerly, trained, tagger, data, tmp_path):
+def test_official_files_with_features_of_a_frozen_encoder(eagerly, trained, tagger, data, tmp_path):
     features = {"feature_layers": "weighted_sum_all", "lstm_size": 8, "lstm_layers": 1}
     own = {"train_file": "", "dev_file": "", "task": "conll2003", "data_dir": str(data / "conll")}
     out = tagger(tmp_path / "out", do_train=True, do_eval=True, do_predict=True,

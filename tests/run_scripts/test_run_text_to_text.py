@@ -38,7 +38,6 @@ PAIRS = {"color: the sky": "blue", "color: the grass": "green", "color: a rose":
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """Files of pairs, a configuration and a vocabulary as T5's."""
     folder = tmp_path_factory.mktemp("text_to_text")
     rng, model = random.Random(1), io.BytesIO()
     words = " ".join([*PAIRS, *PAIRS.values()]).split()

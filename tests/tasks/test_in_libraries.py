@@ -48,8 +48,7 @@ def test_names_of_splits(tmp_path):
     assert placed(TASKS["mnli"], str(tmp_path)) is TASKS["mnli"]
 
 
-@pytest.mark.parametrize("name, data_dir", [
-    ("xnli-translate-test", "hf://datasets/facebook/xnli")])
+@pytest.mark.parametrize("name, data_dir", [("xnli-translate-test", "hf://datasets/facebook/xnli")])
 def test_what_a_library_lacks_is_refused(name, data_dir, monkeypatch):
     monkeypatch.setattr(tasks, "match_names", lambda *_: [])
     monkeypatch.setattr(tasks, "is_file", lambda path: False)

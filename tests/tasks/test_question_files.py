@@ -93,7 +93,6 @@ def test_rows_as_the_library_datasets_writes_them(tmp_path, begin, between, end)
 
 @pytest.fixture(name="trivia")
 def fixture_trivia(tmp_path):
-    """A question with a page of Wikipedia and two of the web."""
     for name, text in (("wikipedia/Bo.txt", "x " * 398 + "by THE  bo\tand Bo."),
                        ("web/1.txt", "nobody"), ("web/2.txt", "It was\nRobert's; Bo went.")):
         path = tmp_path / "evidence" / name

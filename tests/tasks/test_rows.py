@@ -169,8 +169,7 @@ def test_tensorflow_datasets(tmp_path, monkeypatch):
             yield 0, {"s": "é", "label": "yes", "all": ["b", "a"]}
 
     SmallPairs(data_dir=str(tmp_path)).download_and_prepare()
-    assert rows("small_pairs:train", ["s", "label", "all"], "tfds") == [
-        (1, "é", "yes", ["b", "a"])]
+    assert rows("small_pairs:train", ["s", "label", "all"], "tfds") == [(1, "é", "yes", ["b", "a"])]
     with pytest.raises(InputError, match="no split 'absent' of 'small_pairs'"):
         rows("small_pairs:absent", ["s"], "tfds")
     with pytest.raises(InputError, match="of 'no_such_data_set'"):

@@ -308,8 +308,7 @@ def answer(folder, tokenizer, length):
 
 @pytest.mark.parametrize("length", [48, 128])
 def test_an_answer_that_is_learned_is_found_again(tmp_path, bpe, length):
-    assert answer(tmp_path, bpe, length) == list(
-        itertools.chain.from_iterable(PARAGRAPHS.values()))
+    assert answer(tmp_path, bpe, length) == list(itertools.chain.from_iterable(PARAGRAPHS.values()))
 
 
 @pytest.mark.parametrize("name", at_hand("vocabs/{}/spiece.model", ["albert", "t5"]))

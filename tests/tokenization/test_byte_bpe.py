@@ -99,7 +99,6 @@ def test_ids_in_the_order_of_fairseq(roberta, golden, test_data, tmp_path):
 
 @pytest.fixture(scope="module")
 def peer(tokenizer, tmp_path_factory):
-    """The same tokenizer by the library `tokenizers`."""
     folder = tmp_path_factory.mktemp("peer")
     tokenizer.save(str(folder))
     return tokenizers.ByteLevelBPETokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))

@@ -359,8 +359,7 @@ def test_the_best_trial_is_read_again_unless_it_was_the_last(
     tuning.train(examples)
     path = str(tmp_path / "out" / "model.keras")
     counts = []
-    monkeypatch.setattr(batches, "predict",
-                        lambda *args: counts.append(1) or predict(*args))
+    monkeypatch.setattr(batches, "predict", lambda *args: counts.append(1) or predict(*args))
     answers = [tuning.predict(tuning.load(path), dev)[0]["logits"] for _ in range(2)]
     assert len(counts) == 1 + is_read and np.array_equal(*answers)
     tuning.last.best = None

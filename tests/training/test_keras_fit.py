@@ -42,7 +42,6 @@ def means(parts, size=PARTS):
 
 
 def train(optimizer, steps):
-    """The weights after steps, or parts of steps, with these gradients."""
     weights = variables()
     for step in steps:
         optimizer.apply([tf.constant(gradient) for gradient in step], weights)
@@ -238,7 +237,6 @@ def test_a_learner_takes_the_steps_of_one_device(make, rows, mirrored):
     batch = make_batch(rows)
     batch["label_ids"] = tf.constant([0, 1, 1, 1, 0, 1, 0][:rows])
     batch["is_real_example"] = tf.constant([1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0][:rows])
-    one, two = (learn(make, batch, strategy, batch_size=4)
-                for strategy in (None, mirrored))
+    one, two = (learn(make, batch, strategy, batch_size=4) for strategy in (None, mirrored))
     for alone, together in zip(one, two):
         assert np.allclose(alone, together, rtol=1e-4, atol=1e-6)

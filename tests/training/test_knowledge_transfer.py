@@ -118,8 +118,7 @@ def test_a_student_begins_with_what_fits_of_its_teacher(tmp_path):
                                   "intra_bottleneck_size": 24, "num_feedforward_networks": 1})
     learner_of(teacher).save(tmp_path / "teacher.keras")
     settings = MobileBertSettings(teacher=str(tmp_path / "teacher.keras"))
-    found = KnowledgeTransfer.of_terms(student, recipes.find("mobilebert").terms,
-                                       settings=settings)
+    found = KnowledgeTransfer.of_terms(student, recipes.find("mobilebert").terms, settings=settings)
     theirs = variables(found.teacher)
     taken = {name.split("/")[0] for name, variable in variables(found).items()
              if name in theirs and theirs[name].shape == variable.shape and len(variable.shape) > 1

@@ -96,7 +96,6 @@ def test_singular_vectors_stay_and_values_become_nearly_one(shape):
 
 
 def kernel(shape, path="layer_0/dense/kernel", seed=0):
-    """A variable, and its gradients of each step."""
     rng, (*scopes, name) = np.random.default_rng(seed), path.split("/")
     with contextlib.ExitStack() as stack:
         for scope in scopes:

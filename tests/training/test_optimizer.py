@@ -277,8 +277,7 @@ def test_compiled_updates_have_the_bits_of_the_operations_one_by_one(name, optio
         optimizer.build(variables)
         step = tf.function(lambda grads: optimizer.apply(grads, variables), autograph=False)
         for size in (1e-4, 1.0, 1e-2, 0.0):
-            step([tf.constant(rng.normal(size=shape).astype("float32") * size)
-                  for _ in variables])
+            step([tf.constant(rng.normal(size=shape).astype("float32") * size) for _ in variables])
         compiled = any(op.type == "XlaLaunch" or "_XlaMustCompile" in op.node_def.attr
                        for op in step.get_concrete_function(
                            [tf.TensorSpec(shape)] * 2).graph.get_operations())

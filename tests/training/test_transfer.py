@@ -61,8 +61,7 @@ def test_what_is_frozen_is_no_longer_trained(layers):
     if layers < 0:
         assert left == {path for path in everything if not path.startswith("bert/")}
     else:
-        assert left == {path for path in everything
-                        if not layers or depth(path) <= LAYERS - layers}
+        assert left == {path for path in everything if not layers or depth(path) <= LAYERS - layers}
     assert {v.path for v in learner.weights if v.path in everything} == everything
 
 

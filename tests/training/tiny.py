@@ -60,7 +60,6 @@ def write_records(path, count, seed=0, length=LENGTH, predictions=PREDICTIONS, v
 
 
 def write_features(path, features):
-    """Writes records of these features."""
     with open(path, "wb") as file:
         file.writelines(map(tfrecord.frame, tfrecord.serialize_examples(features)))
 
@@ -91,7 +90,6 @@ def save_checkpoint(folder, a_trainer, extra, keep):
 
 
 def weights(a_trainer):
-    """dict of all weights of the Learner."""
     return {v.path: v.numpy() for v in a_trainer.learner.trainable_variables}
 
 
