@@ -111,7 +111,6 @@ def read_bytes(path):
 
 
 def listing(folder):
-    """The bytes of every file under a folder."""
     return {path.relative_to(folder): path.read_bytes()
             for path in folder.rglob("*") if path.is_file()}
 
@@ -131,11 +130,10 @@ checksummed.write = write_and_signal
 """
 
 
-def test_a_killed_and_stopped_run_ends_with_the_same_bytes(
-        as_in_programs, flags, tmp_path, capsys):
+def test_a_killed_and_stopped_run_ends_with_the_same_bytes(as_in_programs, flags, tmp_path, capsys):
     names = "whole", "broken"
-    command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
-                           save_checkpoints_steps=20, iterations_per_loop=10, pack=True)
+    command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=140,
+                           save_checkpoints_steps=20, iterations_per_loop=5, pack=True)
                for name in names}
     # The number of threads changes no bit either; 0 is TensorFlow's own choice.
     options = {"optimized": True, "TF_NUM_INTRAOP_THREADS": "0", "TF_NUM_INTEROP_THREADS": "0"}
@@ -145,21 +143,21 @@ def test_a_killed_and_stopped_run_ends_with_the_same_bytes(
     long = {**command["broken"], "iterations_per_loop": 100_000}
     said = start(long, SIGNALLED.format(15), **options).finish(143)
     step = step_of(latest(tmp_path / "broken"))
-    assert 20 <= before < step < 300
+    assert 20 <= before < step < 140
     assert f"stopped by a signal at step {step}, which is saved" in said and "\nerror:" not in said
     main(command["broken"])
     assert f"resuming at step {step}" in capsys.readouterr().out
     main(command["whole"])
-    assert {"--do_train", "--num_train_steps=300", f"--output_dir={tmp_path}/broken"} <= set(
+    assert {"--do_train", "--num_train_steps=140", f"--output_dir={tmp_path}/broken"} <= set(
         (tmp_path / "broken/flags.txt").read_text(encoding="utf-8").splitlines())
     assert read_bytes(latest(tmp_path / "broken")) == read_bytes(latest(tmp_path / "whole"))
     lines = {name: read_metrics(tmp_path / name, "train") for name in names}
     steps = [line["step"] for line in lines["broken"]]
-    assert len(set(steps)) == len(steps) and steps[-1] == 300
+    assert len(set(steps)) == len(steps) and steps[-1] == 140
     # The same numbers, but for the clock's.
     kept = ("step", "loss", "grad_norm", "learning_rate", "masked_lm/accuracy")
     # But for means over the steps up to the signal, and over those after it.
-    others = {at for at in steps if at % 10 or step <= at < step + 10 or before < at <= step}
+    others = {at for at in steps if at % 5 or step <= at < step + 5 or before < at <= step}
     broken, expected = ([{key: line[key] for key in kept} for line in lines[name]
                          if line["step"] not in others] for name in ("broken", "whole"))
     assert broken == [line for line in expected if line["step"] in steps] and len(broken) > 10
@@ -426,8 +424,7 @@ def test_a_bad_record_met_while_training_is_named(flags, tmp_path, is_readable):
     path.write_bytes(b"".join(frames))
     if not is_readable:
         spoil(path, path, sum(map(len, frames[:33])) + 60)
-    refusal(flags(do_train=True, input_file=[str(path)], num_train_steps=50),
-            f"{path}: record 33 ")
+    refusal(flags(do_train=True, input_file=[str(path)], num_train_steps=50), f"{path}: record 33 ")
     for checkpoint in resume.checkpoints(str(tmp_path / "out")):
         checksummed.read(checkpoint)
 

@@ -55,9 +55,9 @@ def fixture_records(tmp_path_factory):
 
 def settings(folder, **changes):
     return TrainSettings(str(folder), **{
-        "train_batch_size": 8, "batch_size_warmup_min_size": 2, "batch_size_warmup_tokens": 400,
-        "num_train_steps": 16, "num_warmup_steps": 0, "save_checkpoints_steps": 1,
-        "keep_checkpoint_max": 16, "iterations_per_loop": 100, **changes})
+        "train_batch_size": 8, "batch_size_warmup_min_size": 2, "batch_size_warmup_tokens": 200,
+        "num_train_steps": 10, "num_warmup_steps": 0, "save_checkpoints_steps": 1,
+        "keep_checkpoint_max": 10, "iterations_per_loop": 100, **changes})
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
@@ -76,10 +76,10 @@ def test_a_run_grows_by_the_tokens_it_has_read_and_resumes_to_the_last_bit(
     taken, tokens = ([0, *values] for values in (
         [extra["taken"] for _, extra in saved],
         [int(tensors["trainer/tokens"]) for tensors, _ in saved]))
-    assert np.diff(taken).tolist() == [2 * growing_batch(at, 1, 4, 400)[0] for at in tokens[:-1]]
+    assert np.diff(taken).tolist() == [2 * growing_batch(at, 1, 4, 200)[0] for at in tokens[:-1]]
     assert {*np.diff(taken).tolist()} == {2, 4, 6, 8}
     # Other pauses than those for checkpoints, too.
-    train("broken", stop_at_step=7, save_checkpoints_steps=100)
+    train("broken", stop_at_step=5, save_checkpoints_steps=100)
     (tensors, extra), = train("broken", save_checkpoints_steps=100)[1:]
     assert {**extra, "run": None} == {**saved[-1][1], "run": None}
     assert all(np.array_equal(tensors[name], value) for name, value in saved[-1][0].items())
