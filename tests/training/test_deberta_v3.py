@@ -151,7 +151,7 @@ def test_sizes_of_the_generator():
     learner = DisentangledElectra.of_terms(CONFIG, TERMS)
     assert learner.generator.config.num_hidden_layers == 2
     assert learner.generator.config.enhanced_mask_decoder and not CONFIG.enhanced_mask_decoder
-    with pytest.raises(InputError, match="--generator_hidden_size.*must be hidden_size"):
+    with pytest.raises(InputError, match="--generator_hidden_size must be 1"):
         make(generator_hidden_size=0.5)
 
 

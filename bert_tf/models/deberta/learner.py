@@ -8,7 +8,9 @@ from typing import Any
 import keras
 
 from bert_tf import networks
-from bert_tf.layers.base import network_names, register
+from bert_tf.checkpoints.weights import variables
+from bert_tf.errors import InputError
+from bert_tf.layers.base import register
 from bert_tf.models.deberta.config import DebertaConfig
 from bert_tf.models.deberta.layers import DisentangledEmbeddings
 from bert_tf.models.electra.learner import Electra, generator_config
@@ -28,7 +30,12 @@ class DisentangledElectra(Electra):
 
     @staticmethod
     def generator_config(config: DebertaConfig, settings: GeneratorSettings) -> DebertaConfig:
-        """Returns the sizes of the generator, which has the 2 layers that the decoder needs."""
+        """Returns the sizes of the generator, which has the 2 layers that the decoder needs.
+        InputError if it shares words of another width."""
+        if settings.untied_generator and settings.generator_hidden_size != 1 and (
+                not settings.untied_generator_embeddings):
+            raise InputError("--generator_hidden_size must be 1, since the networks share their "
+                             "words; leave it out, or give --untied_generator_embeddings too.")
         sizes: Any = generator_config(config, settings)
         if sizes is config:
             return config
@@ -58,9 +65,9 @@ class DisentangledElectra(Electra):
         """See `Electra.parts`; a network with shared embeddings is copied, with the sums."""
         parts = super().parts()
         if self.shares:
-            own = _named(self.encoder)
+            own = variables(self.encoder)
             network = networks.build(self.encoder.config, dtype=self.encoder.dtype_policy)
-            for name, variable in _named(network).items():
+            for name, variable in variables(network).items():
                 variable.assign(own.get(name, self.encoder.embedding_table))
             parts["model"] = Learner(network, self.objectives[-1:])
         return parts
@@ -69,15 +76,9 @@ class DisentangledElectra(Electra):
         """Takes the values of `parts`, a result of the method, into which a checkpoint was
         loaded."""
         if self.shares:
-            own, network = _named(self.encoder), parts["model"].encoder
-            for name, variable in _named(network).items():
+            own, network = variables(self.encoder), parts["model"].encoder
+            for name, variable in variables(network).items():
                 if name in own:
                     own[name].assign(variable)
             self.encoder.embeddings.difference.assign(
                 network.embedding_table - self.generator.embedding_table)
-
-
-def _named(network):
-    """The variables of a network by our names."""
-    names = network_names(network)
-    return {names[id(variable)]: variable for variable in network.weights}
