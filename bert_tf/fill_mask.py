@@ -330,7 +330,7 @@ def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
                          "words; give a model that was trained with masks.")
     if not weights or "masked_lm" not in weights.heads:
         raise InputError(f"{os.fspath(path)} has no masked LM, which predicts masked words; give a "
-                         "model that was pre-trained with masks and not fine-tuned.")
+                         "model or a generator that was pre-trained with masks and not fine-tuned.")
     config.check_reads_texts(weights.source)
     return dataclasses.replace(model, weights=weights, config=config)
 

@@ -118,8 +118,8 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     if not generator:
         return source
     if source.generator is None:
-        raise InputError(f"{source.file} holds no generator; give a checkpoint of ELECTRA's "
-                         "pre-training.")
+        raise InputError(f"{source.file} holds no generator; give the output folder of a "
+                         "pre-training with one.")
     return source.generator
 
 
