@@ -129,11 +129,11 @@ def test_buckets_of_distances_equal(golden):
         np.testing.assert_array_equal(row, wanted)
 
 
-@pytest.mark.parametrize("buckets, longest, distances, wanted", [
+@pytest.mark.parametrize("buckets, longest, distances, at_distances", [
     (32, 129, (32, 64), (21, 26)), (128, 513, (128, 256), (85, 106)),   # in float64 one more
     (18, 65, (24,), (14,)),             # in float64 one less
     (7, 10, (9, 10, 15, 16), (5, 6, 6, 7))])        # the last bucket begins far beyond
-def test_buckets_are_rounded_as_in_the_originals(buckets, longest, distances, wanted):
+def test_buckets_are_rounded_as_in_the_originals(buckets, longest, distances, at_distances):
     """The numbers are those of transformers 5.23's make_log_bucket_position."""
     rows = rows_of_distances(DebertaConfig(9, 8, 1, 2, 8, position_buckets=buckets,
                                            max_relative_positions=longest))
@@ -141,7 +141,7 @@ def test_buckets_are_rounded_as_in_the_originals(buckets, longest, distances, wa
     for sign in (1, -1):
         at = np.clip(sign * np.array(distances), -end, end) + end
         np.testing.assert_array_equal(rows[at], np.clip(
-            sign * np.array(wanted) + buckets, 0, 2 * buckets - 1))
+            sign * np.array(at_distances) + buckets, 0, 2 * buckets - 1))
 
 
 _V3 = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4,
@@ -181,8 +181,8 @@ def test_networks_of_transformers_equal(change, tmp_path):
             tmp_path / "ours").eval()):
         outputs = network(*map(torch.tensor, (ids, mask, segments)), output_hidden_states=True)
         layers = learner.encoder(batch)["layer_outputs"]
-        for ours, theirs in zip(layers, outputs.hidden_states[1:], strict=True):
-            assert off(ours, theirs.detach(), mask == 1) < TOLERANCE
+        for layer, state in zip(layers, outputs.hidden_states[1:], strict=True):
+            assert off(layer, state.detach(), mask == 1) < TOLERANCE
         assert off(learner(batch)["classification"], outputs.logits.detach()) < TOLERANCE
 
 
