@@ -53,21 +53,27 @@ def counted(number: int, noun: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
-    """Returns the name of `known` that holds all words of a wrong name, as train_batch_size those
-    of batch_size; of several the one of training, then the one of fewest words. Else the name that
-    is most similar, "" if none has at least the similarity `least` of difflib. Of equally similar
-    names, this one shares most first letters with the wrong name."""
+    """Returns the name of `known` that is most similar to a wrong name, "" if none has at least the
+    similarity `least` of difflib. Of equally similar names, this one shares most first letters with
+    the wrong name."""
     wrong, names = str(name).lower(), {str(other).lower(): str(other) for other in known}
-    holding = [other for other in names if {*wrong.split("_")} <= {*other.split("_")}]
-    if holding and len(wrong) > len("lr"):
-        usual = f"num_train_{wrong}", f"train_{wrong}", f"do_{wrong}"
-        return names[min(holding, key=lambda other: (other not in usual, other.count("_")))]
     likeness = {other: (difflib.SequenceMatcher(None, other, wrong).ratio(),
                         len(os.path.commonprefix([other, wrong])), other) for other in names}
     alike = sorted((other for other in names if likeness[other][0] >= least),
                    key=likeness.__getitem__, reverse=True)
     begun = [other for other in alike[:2] if other.startswith(wrong)]
     return next((names[other] for other in (*begun, *alike)), "")
+
+
+def nearest_flag(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Returns the flag that holds all words of a wrong name, as train_batch_size those of
+    batch_size; of several the one of training, then the one of fewest words. Else see `nearest`."""
+    wrong, names = name.lower(), {other.lower(): other for other in known}
+    holding = [other for other in names if {*wrong.split("_")} <= {*other.split("_")}]
+    if not holding or len(wrong) <= len("lr"):
+        return nearest(name, names.values(), least)
+    usual = f"num_train_{wrong}", f"train_{wrong}", f"do_{wrong}"
+    return names[min(holding, key=lambda other: (other not in usual, other.count("_")))]
 
 
 def choose_from(name: str, known: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from absl import flags as absl_flags
 
 from bert_tf import flags
-from bert_tf.errors import InputError, nearest
+from bert_tf.errors import InputError, nearest, nearest_flag
 from bert_tf.flags import REQUIRED, CommandLine, only, option, parsing, without
 from bert_tf.flags.parsing import read
 
@@ -52,7 +52,7 @@ def test_of_equally_similar_names_the_one_with_the_same_beginning_is_meant(wrong
     ("steps", "num_train_steps"), ("seed", "random_seed"), ("lr", ""),
     ("save_steps", "save_checkpoints_steps"), ("output", "output_dir")])
 def test_the_short_names_of_other_libraries_mean_the_flags_that_hold_their_words(wrong, meant):
-    assert nearest(wrong, [
+    assert nearest_flag(wrong, [
         "eval_batch_size", "train_batch_size", "grid_num_train_epochs", "num_train_epochs",
         "do_train", "train_file", "eval_steps", "num_train_steps", "train_fraction_seed",
         "random_seed", "adv_lr", "save_checkpoints_steps", "output_dir"], 0.65) == meant

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bert_tf import checkpoints
 from bert_tf.config import Sizes
-from bert_tf.errors import InputError, nearest
+from bert_tf.errors import InputError, nearest_flag
 from bert_tf.files import exists, fetched, read_json
 from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.mixture import MixtureFlags
@@ -184,7 +184,7 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     job = JOBS[job_of({name: value for name, value in flags.items() if value not in ("", [])})]
     known = settings_of(job)
     if unknown := sorted(asked.keys() - known):
-        meant = nearest(unknown[0], known)
+        meant = nearest_flag(unknown[0], known)
         raise InputError(f"this task has no setting {', '.join(unknown)}; "
                          f"{meant and f'did you mean {meant}? '}bert-finetune --helpfull with the "
                          "task lists its settings.")

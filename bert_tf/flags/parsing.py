@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from absl import flags as absl_flags
 
 from bert_tf import files
-from bert_tf.errors import InputError, choose_from, naming, nearest
+from bert_tf.errors import InputError, choose_from, naming, nearest_flag
 from bert_tf.files import PATH_FLAGS, check_decodable, check_stores
 from bert_tf.flags.options import (
     When,
@@ -288,7 +288,7 @@ class CommandLine:
                 return when.absence(each, self.values.get(when.flag))
         aliases = [field.metadata["alias"] for field in options_of(self.classes).values()]
         names = [*self.names, *filter(None, aliases), "flagfile", "help", "helpfull"]
-        meant = next(filter(None, (nearest(each, names, _SIMILAR) for each in asked)), "")
+        meant = next(filter(None, (nearest_flag(each, names, _SIMILAR) for each in asked)), "")
         return f"there is no flag --{name}; " + (
             f"did you mean --{meant}? " if meant else "") + "--helpfull lists all."
 

@@ -487,7 +487,7 @@ def test_settings_that_cannot_be(flags, changes, part):
     ([f"--input_file={__file__}", "--output_dir=x", "--do_train", "--model_size=tiny"],
      "is text, which is read with the tokenizer of --init_checkpoint"),
     (["--input_file=x", "--output_dir=x", "--model_size=base", "--mem_len=9"],
-     "error: --input_file: no file matches 'x'."),
+     "--input_file: no file matches 'x'."),
     (["--dtype=float23"], "--dtype=float23: did you mean float32? The choices are float32, bf"),
     (["--optimizer=adam"], "--optimizer=adam: did you mean adamw? The choices are adamw, bert_")])
 def test_arguments_that_cannot_be(arguments, message):
