@@ -56,21 +56,21 @@ def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
         ids.append(block_ids)
         lengths.append(block_lengths)
 
-    def add_block(block):
-        if sum(map(len, block)) <= BLOCK_CHARS:
-            add(block)
-        elif len(block) > 1:
-            middle = len(block) // 2
-            add_block(block[:middle])
-            add_block(block[middle:])
-        else:
-            first = len(lengths)
-            for part in slices(block[0], boundary):
-                add([part])
-            lengths[first:] = [np.sum(lengths[first:], 0, np.int32)]
-
+    # A function that calls itself would keep the ids until Python looks for circles.
     for start in range(0, len(lines), _BLOCK_LINES):
-        add_block(lines[start:start + _BLOCK_LINES])
+        blocks = [lines[start:start + _BLOCK_LINES]]
+        while blocks:
+            block = blocks.pop()
+            middle = len(block) // 2
+            if sum(map(len, block)) <= BLOCK_CHARS:
+                add(block)
+            elif middle:
+                blocks += block[middle:], block[:middle]
+            else:
+                first = len(lengths)
+                for part in slices(block[0], boundary):
+                    add([part])
+                lengths[first:] = [np.sum(lengths[first:], 0, np.int32)]
     return np.concatenate(ids), np.concatenate(lengths)
 
 
