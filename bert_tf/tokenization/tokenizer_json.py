@@ -28,6 +28,8 @@ _VALUES: dict[str, dict[str, list]] = {
 _SPECIAL: dict[str, list[set]] = {
     "WordPiece": [{*BERT_ROLES.values()}],
     "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "WordBpe": [set()]}
+# Where special tokens stand in a pair of texts A and B, by the token that begins it.
+_PAIRS = {BERT_ROLES["cls"]: "-A-B-", ANGLE_ROLES["cls"]: "-A--B-"}
 
 
 def has_old_files(path: str) -> bool:
@@ -120,7 +122,16 @@ def _kind(read):
         tokens = _tokens(read)
         around = {*(_value_in(read, "post_processor", "special_tokens") or ())}
         has_gaps = sorted(tokens.values()) != list(range(len(tokens)))
+        is_usual = _is_pair_usual(_value_in(read, "post_processor", "pair"))
     except (KeyError, TypeError, AttributeError):
         return None
     special = any(tokens.keys() >= roles >= around for roles in _SPECIAL[kind])
-    return kind if special and not has_gaps else None
+    return kind if special and not has_gaps and is_usual else None
+
+
+def _is_pair_usual(pair):
+    """Whether the post-processor's template, if there is one, is BERT's or RoBERTa's."""
+    if not pair:
+        return True
+    names = [part["Sequence"]["id"] if "Sequence" in part else "-" for part in pair]
+    return _PAIRS.get(pair[0].get("SpecialToken", {}).get("id")) in (None, "".join(names))

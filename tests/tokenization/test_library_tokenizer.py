@@ -255,6 +255,16 @@ def test_wordpiece_with_another_normalizer(vocabulary, tmp_path, normalizer):
         token.startswith("##") for token in opened.tokens(ids)]
 
 
+@pytest.mark.parametrize("between", [1, 2])
+def test_wordpiece_with_other_pairs(vocabulary, tmp_path, between):
+    peer = save(tmp_path, vocabulary)
+    _template(peer._tokenizer, "[CLS]", "[SEP]", between)
+    peer.save(str(tmp_path / "tokenizer.json"))
+    opened = open_tokenizer(str(tmp_path))
+    assert opened.vocabulary.layout.between == between
+    assert isinstance(opened, LibraryTokenizer) == (between == 2)
+
+
 @pytest.mark.parametrize("part, key, value", [
     ("model", "dropout", 0.1), ("model", "continuing_subword_prefix", "@@"),
     ("model", "byte_fallback", True), ("model", "ignore_merges", True),
