@@ -263,4 +263,9 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         defaults["max_predictions_per_seq"] = most
     if recipe.token_labels:     # sequences are not drawn, nor masked: copies would be equal
         defaults["dupe_factor"] = 1
-    return f"--recipe={recipe.name} ({recipe.source})", {**defaults, **recipe.defaults}
+    defaults |= recipe.defaults
+    length, predictions = known["max_seq_length"], recipe.defaults.get("max_predictions_per_seq", 0)
+    if predictions > length:        # of short sequences the same share is predicted
+        defaults["max_predictions_per_seq"] = max(
+            1, predictions * length // recipe.defaults["max_seq_length"])
+    return f"--recipe={recipe.name} ({recipe.source})", defaults

@@ -130,7 +130,7 @@ def _kind(read):
 
 
 def _is_pair_usual(pair):
-    """Whether the post-processor's template, if there is one, is BERT's or RoBERTa's."""
+    """Whether the post-processor's template, if there is one, puts special tokens as `_PAIRS`."""
     if not pair:
         return True
     names = [part["Sequence"]["id"] if "Sequence" in part else "-" for part in pair]

@@ -19,6 +19,7 @@ from run_scripts.pretraining.flags import PretrainingFlags
 _MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
               "encoder_input_tokens": "--feature_converter=encoder_decoder",
               "decoder_causal_attention": "--feature_converter=prefix_lm"}
+_SPELT = "words of as many characters, of bert-build-vocab --tokenizer=elmo_words"
 # Sharing rows has a price, which larger shares of the rows than this don't pay back.
 _WORTHWHILE = 0.93
 # In the folder of a run: the labels by task.
@@ -156,10 +157,10 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
         records = data.show_tokens(records)
     check_features(terms, records, flag)
     reads = {*config.further_features, *getattr(config, "record_features", ())}
-    for name in reads - records.format.names:
+    for name in sorted(reads - records.format.names):
         raise InputError(f"the records of --{flag} hold no {name}, which the network of "
                          f"--bert_config_file reads ({path}); make them again with "
-                         f"{_MADE_WITH.get(name, 'words of as many characters')}.")
+                         f"{_MADE_WITH.get(name, _SPELT)}.")
     if "encoder_input_tokens" in records.format.names and not getattr(config, "has_encoder", True):
         raise InputError(f"the records of --{flag} hold inputs for an encoder, but the network of "
                          f"--bert_config_file has no encoder ({path}); make them again with "

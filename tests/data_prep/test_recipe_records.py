@@ -223,6 +223,13 @@ def test_every_feature_is_known():
             assert set(feature_names(varied)) <= set(features.KNOWN)
 
 
+def test_short_sequences_have_a_share_of_the_predictions_of_long_ones():
+    """XLNet's 85 are for 512 tokens."""
+    for length, predictions in ((512, 85), (64, 10), (4, 1)):
+        assert recipe_defaults({"recipe": "xlnet", "max_seq_length": length})[1][
+            "max_predictions_per_seq"] == predictions
+
+
 def test_defaults_of_a_recipe_name_what_the_recipe_has():
     assert recipe_defaults({"recipe": "bert"})[1]["random_next_sentence"] is True
     for task, copies in (("capitalization", 1), ("token_document", 1), ("knowledge_masking", 10),
