@@ -19,7 +19,7 @@ from run_scripts.pretraining.flags import PretrainingFlags
 _MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
               "encoder_input_tokens": "--feature_converter=encoder_decoder",
               "decoder_causal_attention": "--feature_converter=prefix_lm"}
-_SPELT = "words of as many characters, and bert-build-vocab's --tokenizer of the recipe"
+_SPELT = "a vocabulary of the recipe's --tokenizer, and words of as many characters"
 # Sharing rows has a price, which larger shares of the rows than this don't pay back.
 _WORTHWHILE = 0.93
 # In the folder of a run: the labels by task.
