@@ -112,10 +112,7 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
         features = dict(zip(reads, inputs))
         outputs = encoder(features)
         named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"]}
-        of_layers = outputs["layer_outputs"]
-        if hasattr(encoder, "final_norm"):      # which transformers counts to the last layer
-            of_layers = [*of_layers[:-1], outputs["sequence_output"]]
-        return [networks.pool(named[layer] if layer in named else of_layers[layer],
+        return [networks.pool(named[layer] if layer in named else outputs["layer_outputs"][layer],
                               features["input_mask"], pooling, job.normalize) for layer in layers]
 
     concrete = run_model.get_concrete_function()

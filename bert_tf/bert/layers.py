@@ -11,7 +11,8 @@ import keras
 from keras import ops
 
 from bert_tf.config import BertConfig, Sizes
-from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register, variant
+from bert_tf.layers.base import FromConfig, Tensor, register, variant
+from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
 
 

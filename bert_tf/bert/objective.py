@@ -12,14 +12,8 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, gather
 from bert_tf.config import BertConfig
-from bert_tf.layers.base import (
-    ACTIVATIONS,
-    FromConfig,
-    Tensor,
-    register,
-    variant,
-    vocabulary_logits,
-)
+from bert_tf.layers.base import FromConfig, Tensor, register, variant
+from bert_tf.layers.functions import ACTIVATIONS, vocabulary_logits
 from bert_tf.objectives.base import Batch, LabelHead, Objective
 
 

@@ -6,7 +6,7 @@ Every `dropout_seed` is integer [2]; None means no dropout.
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "base": ["ACTIVATIONS", "FromConfig", "Tensor", "register"],
-    "masks": ["causal_bias", "last_token", "pool"],
+    "base": ["FromConfig", "register"],
+    "functions": ["ACTIVATIONS", "Tensor", "causal_bias", "last_token", "pool"],
     "seeds": ["dropout", "split_seed"],
 })

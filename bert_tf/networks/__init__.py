@@ -21,7 +21,7 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
 _from_files, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.network": ["Bert"],
     "networks.encoder": ["BertEncoder"],
-    "layers.masks": ["pool"],
+    "layers.functions": ["pool"],
     "models.deberta.network": ["Deberta"],
     "models.fixed_patterns.network": ["FixedPatternEncoder"],
     "models.gpt.network": ["GPT"],

@@ -6,10 +6,10 @@ from typing import Any
 from keras import ops
 
 from bert_tf.bert.network import Bert
-from bert_tf.layers.base import ACTIVATIONS, Tensor, register
+from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
-from bert_tf.layers.masks import causal_bias, last_token
+from bert_tf.layers.functions import ACTIVATIONS, causal_bias, last_token
 from bert_tf.layers.quantisation import set_weight_bits
 
 # The activations of poolers.

@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
-from bert_tf.layers.masks import last_token
+from bert_tf.layers.functions import last_token
 
 # Sources of `LstmReader`'s features, and the number of layers that the encoder needs.
 CHOICES = {"embeddings": 0, "second_to_last": 2, "last": 1, "weighted_sum_last_4": 4,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bert_tf import config
-from bert_tf.layers.base import ACTIVATIONS, Dense, argmax, training_forms
+from bert_tf.layers.base import Dense
+from bert_tf.layers.functions import ACTIVATIONS, argmax, training_forms
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.layers.masks import pool
+from bert_tf.layers.functions import pool
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(-3, 1, (5, 7, 4)).astype("float32")

@@ -16,8 +16,9 @@ from bert_tf.bert.objective import to_slots, used
 from bert_tf.config import EncoderConfig, Sizes, config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.flags import changed
-from bert_tf.layers.base import Tensor, argmax, register
+from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
+from bert_tf.layers.functions import argmax
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.objectives.base import Batch, Objective, ratio

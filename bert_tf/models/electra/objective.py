@@ -15,7 +15,8 @@ from keras import ops
 
 from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
-from bert_tf.layers.base import ACTIVATIONS, Dense, Tensor, register
+from bert_tf.layers.base import Dense, Tensor, register
+from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.objectives.base import Batch, Objective, ratio
 
 _BINS, _WIDTH = 1 << 16, 1 / 2048       # of logits from -16 to 16

@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf.bert.layers import check_length
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.changes import add_noise
-from bert_tf.layers.masks import causal_bias
+from bert_tf.layers.functions import causal_bias
 from bert_tf.layers.seeds import dropout
 from bert_tf.networks.encoder import BertEncoder
 

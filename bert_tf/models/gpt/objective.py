@@ -10,7 +10,8 @@ from keras import ops
 
 from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
-from bert_tf.layers.base import Tensor, argmax, register
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.functions import argmax
 from bert_tf.objectives.base import Batch, Objective, ratio
 
 # The most logits in memory at a time: 128 MiB of float32.

@@ -13,8 +13,9 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, check_length, join_heads, segment_vectors
 from bert_tf.config import MobileBertConfig
-from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.changes import add_noise, mask_heads
+from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 from bert_tf.models.mobilebert.affine import MovingRanges

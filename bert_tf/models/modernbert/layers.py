@@ -13,8 +13,9 @@ import numpy as np
 from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, attend, check_length
-from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register, variant
+from bert_tf.layers.base import FromConfig, Tensor, register, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
+from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL, ModernBertConfig

@@ -13,7 +13,7 @@ from bert_tf.bert.layers import padding_bias
 from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
-from bert_tf.layers.masks import pool
+from bert_tf.layers.functions import pool
 from bert_tf.layers.quantisation import set_weight_bits
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL
 from bert_tf.models.modernbert.layers import (
@@ -35,7 +35,7 @@ class ModernBert(Bert):
     """A `Bert` whose layers have norms before their parts, rotary positions and gates, and see in
     part near tokens only.
 
-    `layer_outputs` are the layers' own; `sequence_output` is the last one, normalised. Heads of
+    `sequence_output`, the last of `layer_outputs`, is normalised, as in transformers. Heads of
     tokens read `token_output` [B, S, H], which is `sequence_output` behind the heads' hidden layer.
     Local layers compute blocks of near tokens, unless a call asks for attention, gives a bias, or
     gives the tokens that each token sees; then no attention of theirs is kept.
@@ -116,5 +116,7 @@ class ModernBert(Bert):
             {**inputs, "returns_maps": return_attention}, training, dropout_seed, attention_bias,
             return_attention, layers, embed)
         x = self.final_norm(outputs["sequence_output"])
-        return {**outputs, "sequence_output": x, "token_output": self.pooler(x),
+        layers_done = [*outputs["layer_outputs"][:-1], x]
+        return {**outputs, "layer_outputs": layers_done, "sequence_output": x,
+                "token_output": self.pooler(x),
                 "pooled_output": self.pool(x, inputs.get("input_mask"))}

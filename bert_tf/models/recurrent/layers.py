@@ -12,7 +12,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor
+from bert_tf.layers.base import FromConfig, Tensor
+from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.spelling import BITS, EACH
 
 

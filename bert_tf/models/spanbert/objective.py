@@ -13,7 +13,8 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm, gather
 from bert_tf.bert.objective import used
 from bert_tf.config import EncoderConfig
-from bert_tf.layers.base import ACTIVATIONS, Tensor, register, vocabulary_logits
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.functions import ACTIVATIONS, vocabulary_logits
 from bert_tf.objectives.base import Batch, Objective
 
 # The width of a place. The original ignores its --pair-positional-embedding-size.

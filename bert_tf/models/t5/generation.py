@@ -14,7 +14,8 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.layers.base import Tensor, argmax
+from bert_tf.layers.base import Tensor
+from bert_tf.layers.functions import argmax
 from bert_tf.models.t5.layers import hide
 
 _END = 1                # the token that ends a sequence

@@ -13,7 +13,8 @@ from keras import ops
 
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
-from bert_tf.layers.base import Network, Tensor, register, vocabulary_logits
+from bert_tf.layers.base import Network, Tensor, register
+from bert_tf.layers.functions import vocabulary_logits
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.models.fixed_patterns.layers import fixed_patterns
 from bert_tf.models.t5 import generation

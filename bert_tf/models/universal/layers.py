@@ -13,8 +13,9 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, SelfAttention, segment_vectors
 from bert_tf.config import UniversalConfig
-from bert_tf.layers.base import ACTIVATIONS, Dense, FromConfig, Tensor, register
+from bert_tf.layers.base import Dense, FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_joined_heads
+from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.layers.seeds import dropout, split_seed
 
 _LONGEST = 10_000.0     # the longest wave of a signal, in positions over 2 pi

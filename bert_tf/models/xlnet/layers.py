@@ -13,8 +13,8 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, Residual, join_heads, split_heads
 from bert_tf.config import XLNetConfig
-from bert_tf.layers.base import ACTIVATIONS, FromConfig, Tensor, register
-from bert_tf.layers.masks import last_token
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.functions import ACTIVATIONS, last_token
 from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 
 # Subtracted from the score of a hidden key.

@@ -11,7 +11,8 @@ import numpy as np
 from keras import ops
 
 from bert_tf.config import XLNetConfig
-from bert_tf.layers.base import Tensor, register, vocabulary_logits
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.functions import vocabulary_logits
 from bert_tf.metrics import perplexity
 from bert_tf.models.gpt.objective import TokenLosses, predict_tokens
 from bert_tf.objectives.base import Batch, Objective
