@@ -1,4 +1,4 @@
-"""Measures training and prediction with bert_tf and the installed peers, in turns.
+r"""Measures training and prediction with bert_tf and the installed peers, in turns.
 
     bash run_scripts/test_peers.sh          # installs the peers; once
     bert-benchmark all --output_dir=speed
@@ -7,8 +7,18 @@ A job is one kind of work at one size, length, batch and type. For each job all 
 then they take steps in turns, for --rounds rounds. In each round, the peer's CPU seconds are
 divided by bert_tf's; the ratio in the table is the median over the rounds. Above 1, bert_tf is
 faster. Training is a whole step of pre-training: dropout, loss, gradients, clipping, AdamW. All
-sequences are full, so packing rows gains nothing. CPU seconds are counted, since other programs may
-be running.
+sequences are full unless --padding is given; then bert_tf lays them into fewer rows. CPU seconds are
+counted, since other programs may be running.
+
+With --device=gpu --jobs=train, bert_tf runs on JAX and transformers is compiled; seconds of the
+clock are counted. For example:
+
+    bert-benchmark all --device=gpu --jobs=train --sizes=base,large --dtypes=bfloat16 \
+        --train_tokens=131072 --output_dir=gpu
+    bert-benchmark all --device=gpu --jobs=train --sizes=base --dtypes=bfloat16 --lengths=128 \
+        --train_tokens=131072 --padding=0.45 --output_dir=packed
+    bert-benchmark all --device=gpu --jobs=train --sizes=base,large --dtypes=bfloat16 \
+        --train_tokens=131072 --optimizer=muon --output_dir=muon
 
 Writes results.json; speed.md, the tables; speed.png, a chart. Run the same command again to measure
 only missing jobs.
@@ -19,12 +29,15 @@ import functools
 import itertools
 import os
 import statistics
+from collections.abc import Sequence
 
 from benchmarks.peers import running
 from benchmarks.peers.running import OURS
 from bert_tf.config import PRESETS
+from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.flags import REQUIRED, check, option
+from bert_tf.training.optimizers.table import OPTIMIZERS
 from run_scripts.kept_results import open_results
 
 _JOBS = ("train", "predict")
@@ -34,7 +47,7 @@ _MODERNBERT = "modernbert"
 _MODERNBERT_LAYERS = {"base": 22, "large": 28}
 # Flags that may change when a command resumes.
 _FREE = ("jobs", "sizes", "lengths", "dtypes", "predict_batch_sizes", "peer_python")
-_MATRIX = 2048      # rows of the matrices whose product gives the peak
+_MATRIX = {"cpu": 2048, "gpu": 8192}    # rows of the matrices whose product gives the peak
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -60,6 +73,11 @@ class AllFlags:
     round_seconds: float = option(2.0, "Minimum CPU seconds of a system in a round.",
                                   above=0)
     num_threads: int = option(1, "Threads of each system.", least=1)
+    device: str = option("cpu", "The device of all systems.", choices=tuple(_MATRIX))
+    padding: float = option(0.0, "Share of padding in a training batch; the quickstart's records "
+                            "have 0.45.", least=0, below=0.5)
+    optimizer: str = option("adamw", "The optimizer of bert_tf; peers have AdamW.",
+                            choices=tuple(OPTIMIZERS))
     peer_python: list[str] = option(
         [], "Interpreters of peers, such as transformers=/envs/a/bin/python. Default: the "
         "interpreters of run_scripts/test_peers.sh, and the interpreter of this command. A peer "
@@ -82,7 +100,8 @@ def list_jobs(job: AllFlags) -> dict[str, dict]:
             jobs[f"{kind}, {size}, S={length}, B={batch_size}, {dtype}"] = {
                 "kind": kind, "model": job.model, "hidden_size": width, "layers": layers,
                 "length": length, "batch_size": batch_size,
-                "dtype": dtype, "vocab_size": job.vocab_size, "threads": job.num_threads, "seed": 1}
+                "dtype": dtype, "vocab_size": job.vocab_size, "threads": job.num_threads,
+                "device": job.device, "padding": job.padding, "optimizer": job.optimizer, "seed": 1}
     return jobs
 
 
@@ -106,39 +125,41 @@ def summarize(by_system: dict[str, dict], settings: dict, peak: float) -> dict:
 
     Args:
         by_system: result of `running.in_turns`.
-        peak: operations a CPU second of a large matrix product.
+        peak: operations a second of a large matrix product.
     """
     rows = {}
     for system, measured in by_system.items():
-        seconds = statistics.median(measured["cpu_seconds"])
+        seconds = statistics.median(measured["seconds"])
         rows[system] = {
-            "sequences_per_cpu_second": settings["batch_size"] / seconds,
-            "spread": (max(measured["cpu_seconds"]) - min(measured["cpu_seconds"])) / seconds,
-            "share_of_peak": operations(settings) / seconds / peak,
+            "sequences_per_second": settings["batch_size"] / seconds,
+            "spread": (max(measured["seconds"]) - min(measured["seconds"])) / seconds,
+            "share_of_peak": (1 - settings["padding"]) * operations(settings) / seconds / peak,
             "peak_megabytes": measured["peak"] / 1e6, "version": measured["version"]}
-    ratios = {system: running.median_ratio(by_system[OURS]["cpu_seconds"], measured["cpu_seconds"])
+    ratios = {system: running.median_ratio(by_system[OURS]["seconds"], measured["seconds"])
               for system, measured in by_system.items() if system != OURS}
     return {"systems": rows, "ratios": ratios}
 
 
 def matrix_peak(job: AllFlags, dtype: str) -> float:
-    """Returns the operations a CPU second of a large matrix product in TensorFlow."""
-    settings = {"kind": "multiply", "rows": _MATRIX, "dtype": dtype, "threads": job.num_threads}
+    """Returns the operations a second of a large matrix product in TensorFlow, or JAX."""
+    rows = _MATRIX[job.device]
+    settings = {"kind": "multiply", "rows": rows, "dtype": dtype, "threads": job.num_threads,
+                "device": job.device}
     results = running.in_turns({OURS: running.default_pythons()[OURS]}, settings, 3,
                              job.round_seconds, job.output_dir)
-    return 2 * _MATRIX**3 / min(results[OURS]["cpu_seconds"])
+    return 2 * rows**3 / min(results[OURS]["seconds"])
 
 
 def table(results: dict[str, dict]) -> list[str]:
     """Returns the lines of a Markdown table: a row for each job."""
-    lines = ["| job | bert_tf, sequences a CPU second | share of peak | memory, MB | "
+    lines = ["| job | bert_tf, sequences a second | share of peak | memory, MB | "
              "times the peer's rate |", "|---|---|---|---|---|"]
     for name, result in results.items():
         ours = result["systems"][OURS]
         peers = "; ".join(
             f"{system} {ratio:.2f} (memory {result['systems'][system]['peak_megabytes']:,.0f})"
             for system, ratio in result["ratios"].items()) or "no peer is installed"
-        lines.append(f"| {name} | {ours['sequences_per_cpu_second']:.3g} | "
+        lines.append(f"| {name} | {ours['sequences_per_second']:.3g} | "
                      f"{ours['share_of_peak']:.0%} | {ours['peak_megabytes']:,.0f} | {peers} |")
     return lines
 
@@ -167,14 +188,18 @@ def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
         axis.axvline(1, color="gray", linestyle="--")
         axis.margins(y=0.01)
         axis.invert_yaxis()
-        axis.set_xlabel("times the peer's sequences a CPU second")
+        axis.set_xlabel("times the peer's sequences a second")
         axis.legend(fontsize=8)
 
 
 def main(job: AllFlags) -> None:
     """Measures the missing jobs, and writes the tables and the chart."""
     check(job)
-    systems = running.SYSTEMS if job.model == "bert" else (OURS, "transformers")
+    if job.device == "gpu" and job.jobs != ["train"]:
+        raise InputError("--device=gpu measures training alone; give --jobs=train.")
+    systems: Sequence[str] = running.SYSTEMS
+    if job.device == "gpu" or job.model == _MODERNBERT:
+        systems = (OURS, "transformers")
     pythons = running.chosen_pythons(systems, job.peer_python)
     kept_file = open_results(job, _FREE)
     missing = [system for system in systems if system not in pythons]

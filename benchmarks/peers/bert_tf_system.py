@@ -1,15 +1,17 @@
 """bert_tf itself."""
 
+import lazy_loader
 import numpy as np
-import tensorflow as tf
 import worker
 
 import bert_tf
 from bert_tf import data, networks, training
 from bert_tf.config import EncoderConfig, ModernBertConfig
+from bert_tf.data.batches.row_layout import packed_features, packed_shape
 from bert_tf.recipes import find
 from bert_tf.training.settings import POLICIES
 
+tf = lazy_loader.load("tensorflow")     # bert_tf_jax_system needs none
 _READ = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -18,7 +20,8 @@ def version():
     return bert_tf.__version__
 
 
-def _config(job):
+def config_of(job):
+    """The configuration of a job's network."""
     if job["model"] == "modernbert":
         return ModernBertConfig(
             vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
@@ -30,13 +33,27 @@ def _config(job):
         intermediate_size=4 * job["hidden_size"], max_position_embeddings=max(512, job["length"]))
 
 
+def draw(job):
+    """Four batches. Those with padding have the features of packing, in as many rows as the fullest
+    needs."""
+    batches = worker.draw(job, 4)
+    if not job["padding"]:
+        return batches
+    slots = [batch["masked_lm_weights"] > 0 for batch in batches]
+    shape = np.max([packed_shape(batch["input_mask"], used, 1)
+                    for batch, used in zip(batches, slots)], 0)
+    names = ("packed_from", "packed_at", "predictions")
+    return [{**batch, **dict(zip(names, packed_features(batch["input_mask"], used, shape, 1)))}
+            for batch, used in zip(batches, slots)]
+
+
 def train(job):
     """Steps of pre-training: masked LM, BERT's next sentence, dropout, AdamW, clipped gradients."""
-    learner = training.Learner.of_terms(_config(job), find(job["model"]).terms,
+    learner = training.Learner.of_terms(config_of(job), find(job["model"]).terms,
                                         POLICIES[job["dtype"]])
-    trainer = training.Trainer(learner, training.make_optimizer("adamw", 1e-4),
+    trainer = training.Trainer(learner, training.make_optimizer(job["optimizer"], 1e-4),
                                tf.distribute.get_strategy(), job["seed"])
-    batches = worker.draw(job, 4)
+    batches = draw(job)
     feed = iter(tf.data.Dataset.from_tensor_slices(
         {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}).repeat())
     return lambda count: trainer.train(feed, count)
@@ -45,7 +62,7 @@ def train(job):
 def predict(job):
     """Batches through the encoder and its pooler, without dropout; batches of long texts in parts,
     as `Predictor` takes them."""
-    encoder = networks.build(_config(job), dtype=job["dtype"])
+    encoder = networks.build(config_of(job), dtype=job["dtype"])
     batch = worker.draw(job, 1)[0]
     parts = [{name: tf.constant(batch[name][rows]) for name in _READ}
              for rows in data.sorted_batches(batch["input_mask"].sum(1), job["batch_size"],

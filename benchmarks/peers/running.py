@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from bert_tf.errors import InputError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-OURS = "bert_tf"
+OURS, ON_JAX = "bert_tf", "bert_tf_jax"
 SYSTEMS = (OURS, "model_garden", "keras_hub", "transformers")
 # The packages to import, which show whether an interpreter has the system.
-PACKAGES = {OURS: "tensorflow", "model_garden": "official.nlp",
+PACKAGES = {OURS: "keras", "model_garden": "official.nlp",
             "keras_hub": "keras_hub", "transformers": "transformers, torch"}
 # Variables that a system needs to be imported.
 _VARIABLES = {"model_garden": {"TF_USE_LEGACY_KERAS": "1"}}
@@ -32,7 +32,7 @@ def has_system(python: str, system: str) -> bool:
 
 
 class Worker:
-    """A process that runs one system's steps of one job on the CPU.
+    """A process that runs one system's steps of one job, on the CPU unless its device is "gpu".
 
     Args:
         log: file for the system's output.
@@ -48,23 +48,27 @@ class Worker:
                                 "TF_NUM_INTEROP_THREADS"), threads)
         root = os.path.dirname(os.path.dirname(FOLDER))
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+        device = {"CUDA_VISIBLE_DEVICES": ""}
+        if job.get("device") == "gpu":
+            device = {}
+            system = {OURS: ON_JAX}.get(system, system)
         with open(log, "w", encoding="utf-8") as file:
             self._process = subprocess.Popen(
                 [python, os.path.join(FOLDER, "worker.py"), f"{system}_system", json.dumps(job)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
                 env={**os.environ, **limits, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3",
-                     "CUDA_VISIBLE_DEVICES": ""})
+                     **device})
 
     def wait(self) -> str:
         """Waits until the first step is done; returns the versions that are measured."""
         return self._answer()["version"]
 
     def steps(self, count: int) -> dict[str, float]:
-        """Takes steps; returns the "cpu_seconds" of one, and "peak" memory in bytes."""
+        """Takes steps; returns the "seconds" of one, and "peak" memory in bytes."""
         assert self._process.stdin
         print(count, file=self._process.stdin, flush=True)
         answer = self._answer()
-        return {"cpu_seconds": answer["cpu_seconds"] / count, "peak": answer["peak"]}
+        return {"seconds": answer["seconds"] / count, "peak": answer["peak"]}
 
     def _answer(self):
         assert self._process.stdout
@@ -90,7 +94,7 @@ def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: flo
         logs: folder for the systems' output.
 
     Returns:
-        For each system its "version", "peak" memory in bytes, and "cpu_seconds": of a step in each
+        For each system its "version", "peak" memory in bytes, and "seconds": of a step in each
         round, a list.
     """
     with contextlib.ExitStack() as stack:
@@ -99,15 +103,15 @@ def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: flo
             workers[system] = Worker(python, system, job, os.path.join(logs, f"{system}.log"))
             stack.callback(workers[system].close)
         # They compile at the same time, and no step is timed before the last one is ready.
-        by_system = {system: {"version": worker.wait(), "cpu_seconds": [], "peak": 0}
+        by_system = {system: {"version": worker.wait(), "seconds": [], "peak": 0}
                      for system, worker in workers.items()}
         for system, worker in workers.items():
-            least = min(worker.steps(1)["cpu_seconds"] for _ in range(2))
+            least = min(worker.steps(1)["seconds"] for _ in range(2))
             counts[system] = min(_MOST_STEPS, max(1, round(seconds / max(least, 1e-6))))
         for _ in range(rounds):
             for system, worker in workers.items():
                 measured = worker.steps(counts[system])
-                by_system[system]["cpu_seconds"].append(measured["cpu_seconds"])
+                by_system[system]["seconds"].append(measured["seconds"])
                 by_system[system]["peak"] = max(by_system[system]["peak"], measured["peak"])
     return by_system
 

@@ -27,9 +27,13 @@ def _config(job):
         intermediate_size=4 * job["hidden_size"], max_position_embeddings=max(512, job["length"]))
 
 
+def _device(job):
+    return "cuda" if job.get("device") == "gpu" else "cpu"
+
+
 def _computing(job):
     torch.set_num_threads(job["threads"])
-    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=job["dtype"] == "bfloat16")
+    return torch.autocast(_device(job), dtype=torch.bfloat16, enabled=job["dtype"] == "bfloat16")
 
 
 def _inputs(job, batch):
@@ -40,12 +44,14 @@ def _inputs(job, batch):
 
 
 def train(job):
-    """Steps of the network for pre-training with fused AdamW and clipped gradients."""
+    """Steps of the network for pre-training with fused AdamW and clipped gradients; compiled on a
+    GPU."""
     computing, batches = _computing(job), []
     torch.manual_seed(job["seed"])
     kind = (transformers.BertForPreTraining if job["model"] == "bert"
             else transformers.ModernBertForMaskedLM)
-    model = kind(_config(job)).train()
+    device = _device(job)
+    model = kind(_config(job)).train().to(device)
     decayed, others = [], []
     for name, parameter in model.named_parameters():
         (others if "norm" in name.lower() or "bias" in name else decayed).append(parameter)
@@ -61,16 +67,20 @@ def train(job):
         if job["model"] == "bert":
             batches[-1]["next_sentence_label"] = torch.from_numpy(
                 batch["next_sentence_labels"]).long()
-    feed = itertools.cycle(batches)
+    feed = itertools.cycle([{name: tensor.to(device) for name, tensor in batch.items()}
+                            for batch in batches])
+    run = torch.compile(model) if device == "cuda" else model
 
     def steps(count):
         for batch in itertools.islice(feed, count):
             optimizer.zero_grad()
             with computing:
-                loss = model(**batch).loss
+                loss = run(**batch).loss
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
     return steps
 
 

@@ -5,7 +5,8 @@
 SYSTEM is a module in this folder, with a function for each kind of job: `train` and `predict` get
 the JSON object JOB and return a function that takes a number of steps. The worker writes a line of
 JSON when the first step is done, and after each line that it reads, a number of steps, another one:
-CPU seconds and the process's peak memory in bytes.
+seconds, of the CPU or, where the job's device is a GPU, of the clock; and the process's peak memory
+in bytes.
 """
 
 import importlib
@@ -21,13 +22,14 @@ _RESERVED = 1000        # ids below this are not drawn
 
 
 def draw(job: dict, count: int) -> list:
-    """Returns `count` batches without padding, dicts of NumPy arrays under BERT's names."""
+    """Returns `count` batches, dicts of NumPy arrays under BERT's names; `padding` of all their
+    tokens is padding."""
     import numpy as np
     rng = np.random.default_rng(job["seed"])
     rows, length = job["batch_size"], job["length"]
     slots = max(1, round(_MASKED * length))
     low = min(_RESERVED, job["vocab_size"] // 2)
-    return [{
+    batches = [{
         "input_ids": rng.integers(low, job["vocab_size"], (rows, length), np.int32),
         "input_mask": np.ones((rows, length), np.int32),
         "segment_ids": np.repeat([[0] * (length // 2) + [1] * (length - length // 2)], rows,
@@ -38,6 +40,12 @@ def draw(job: dict, count: int) -> list:
         "masked_lm_weights": np.ones((rows, slots), np.float32),
         "next_sentence_labels": rng.integers(0, 2, (rows, 1), np.int32),
     } for _ in range(count)]
+    if padding := job.get("padding", 0):        # the lengths are spread evenly
+        for batch in batches:
+            ends = rng.permutation(np.linspace(1 - 2 * padding, 1, rows) * length)[:, None]
+            batch["input_mask"] *= np.arange(length) < ends
+            batch["masked_lm_weights"] *= batch["masked_lm_positions"] < ends
+    return batches
 
 
 def main(system: str, job: dict) -> None:
@@ -48,13 +56,14 @@ def main(system: str, job: dict) -> None:
     sys.stdout.reconfigure(line_buffering=True)     # the process is killed at its end
     module = importlib.import_module(system)
     steps = getattr(module, job["kind"])(job)
+    clock = time.perf_counter if job.get("device") == "gpu" else time.process_time
     steps(1)
     print(json.dumps({"version": module.version()}), file=answers, flush=True)
     for line in sys.stdin:
-        cpu = time.process_time()
+        begin = clock()
         steps(int(line))
         print(json.dumps({
-            "cpu_seconds": time.process_time() - cpu,
+            "seconds": clock() - begin,
             "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}),
             file=answers, flush=True)
 

@@ -53,8 +53,8 @@ def fixture_systems(tmp_path, monkeypatch):
 def test_systems_take_steps_in_turns(systems, tmp_path):
     job = {"kind": "train", "threads": 1, "takes": 0.01}
     found = running.in_turns({"made": sys.executable}, job, 3, 0.03, str(tmp_path))["made"]
-    assert found["version"] == "1.0" and len(found["cpu_seconds"]) == 3
-    assert all(0.01 <= one < 1 for one in found["cpu_seconds"]) and found["peak"] > 1e6
+    assert found["version"] == "1.0" and len(found["seconds"]) == 3
+    assert all(0.01 <= one < 1 for one in found["seconds"]) and found["peak"] > 1e6
     assert "the system prints this" in (tmp_path / "made.log").read_text()
 
 
@@ -92,7 +92,7 @@ def test_jobs_are_kept_and_ratios_are_medians(tmp_path, monkeypatch, capsys):
     def in_turns(pythons, settings, rounds, seconds, logs):
         asked.append(settings["kind"])
         names = pythons if settings["kind"] == "train" else ["bert_tf"]
-        return {name: {"version": "1", "cpu_seconds": costs[name], "peak": 5e8} for name in names}
+        return {name: {"version": "1", "seconds": costs[name], "peak": 5e8} for name in names}
 
     monkeypatch.setattr(running, "in_turns", in_turns)
     monkeypatch.setattr(running, "has_system", lambda python, system: system in costs)
@@ -107,7 +107,7 @@ def test_jobs_are_kept_and_ratios_are_medians(tmp_path, monkeypatch, capsys):
     assert "train: 0.50 times the best peer's rate, the geometric mean over 1 jobs" in said
     results = json.loads((tmp_path / "results.json").read_text())
     (summary,) = results["summary"].values()
-    assert summary["systems"]["bert_tf"]["sequences_per_cpu_second"] == 16
+    assert summary["systems"]["bert_tf"]["sequences_per_second"] == 16
     assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
     assert "keras_hub 0.50" in (tmp_path / "speed.md").read_text()
 
