@@ -17,7 +17,7 @@ from bert_tf.errors import InputError, check_least
 from bert_tf.files import absolute, is_folder
 from bert_tf.opening import Model, open_model
 from bert_tf.tokenization import Tokenizer
-from bert_tf.tokenization.base import listed
+from bert_tf.tokenization.base import as_tuple, listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.encoding import pack_parts
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
@@ -170,7 +170,7 @@ class FillMask:
     # From texts to rows
 
     def _masked_row(self, example, where):
-        texts = example if isinstance(example, tuple) else (example,)
+        texts = as_tuple(example)
         if not 1 <= len(texts) <= 2:
             raise InputError(f"{where} has {len(texts)} parts; give a text, or a tuple of two "
                              "texts.")

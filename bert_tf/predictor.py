@@ -18,7 +18,7 @@ from bert_tf.tasks.named import layout_of
 from bert_tf.tasks.reading import without_breaks
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
-from bert_tf.tokenization.base import listed
+from bert_tf.tokenization.base import as_tuple, listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.distribution import compiled, counted_heads
@@ -191,7 +191,7 @@ class Predictor:
 
     def _example(self, raw, number, where):
         least, most, form = self._kind.texts
-        for text in raw if isinstance(raw, tuple) else (raw,):
+        for text in as_tuple(raw):
             if not isinstance(text, str):
                 raise InputError(f"{where}: found a value of type {type(text).__name__} in place "
                                  f"of a text; give {form}, or a list of such examples.")

@@ -21,7 +21,7 @@ from bert_tf.opening import task_of_labels
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tokenization.base import listed
+from bert_tf.tokenization.base import as_tuple, listed
 
 _KINDS = ("classification", "multi_label", "regression")
 _TEXTS, _LABEL = ("text_a", "text_b"), "label"
@@ -237,7 +237,7 @@ def _write(path, texts, labels):
         raise InputError("texts is one str; give a list of texts.")
     if texts is None or labels is None:
         raise InputError("texts or labels are None; give a list of both.")
-    rows = [text if isinstance(text, tuple) else (text,) for text in listed(texts)]
+    rows = list(map(as_tuple, listed(texts)))
     labels = list(labels)
     if len(rows) != len(labels) or not rows:
         raise InputError(f"there are {len(rows)} texts and {len(labels)} labels; give a label for "

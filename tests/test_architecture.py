@@ -289,7 +289,7 @@ NAMING = {
     "data/batches/record_views", "data/masking/__init__", "data/masking/coin",
     "data/segments/pairing", "layers/base", "layers/encoder", "networks/__init__",
     "networks/encoder", "tokenization/__init__", "tokenization/byte_bpe",
-    "tokenization/library_classes", "tokenization/sentencepiece", "tokenization/unigram",
+    "tokenization/library_settings", "tokenization/sentencepiece", "tokenization/unigram",
 }
 
 

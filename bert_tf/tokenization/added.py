@@ -36,16 +36,19 @@ class _Finder:
     def __call__(self, text: str) -> list[_Part]:
         parts: list[_Part] = [(0, len(text), None)] if text else []
         for regex, entries, change in self._passes:
-            parts = [part for start, end, index in parts for part in (
-                _cut(text, start, end, regex, entries, change) if index is None
-                else [(start, end, index)])]
+            parts = [new for part in parts for new in _cut(text, part, regex, entries, change)]
         return parts
 
 
-def _cut(text, start, end, regex, entries, change) -> Iterator[_Part]:
+def _cut(text, part, regex, entries, change) -> Iterator[_Part]:
     """Yields the parts of a part of a text. Tokens are found first, and then take the blanks beside
     them, also those that `change` puts around an ideograph: the ideograph stays in the text."""
+    start, end, index = part
+    if index is not None:
+        yield part
+        return
     pairs = [(new, place) for place in range(start, end) for new in change(text[place])]
+    pairs.append(("", end))
     changed, taken = "".join(char for char, _ in pairs), 0
     for match in regex.finditer(changed):
         index, entry = entries[match.group()]
@@ -64,7 +67,7 @@ def _cut(text, start, end, regex, entries, change) -> Iterator[_Part]:
         yield pairs[first][1], pairs[last - 1][1] + 1, index
         start, taken = pairs[last - 1][1] + 1, after
         if after > last:
-            start = max(start, pairs[after][1] if after < len(pairs) else end)
+            start = max(start, pairs[after][1])
     if start < end:
         yield start, end, None
 
@@ -106,8 +109,9 @@ class AddingTokenizer(Tokenizer):
         return self._encode(parts, self._plain.encode_parts)
 
     def at_start(self, text):
-        begins_with = self._find(text)[:1]
-        return text if begins_with and begins_with[0][2] is not None else self._plain.at_start(text)
+        if any(index is not None for *_, index in self._find(text)[:1]):
+            return text
+        return self._plain.at_start(text)
 
     def _encode(self, lines, encode):
         parts = list(map(self._find, lines))
@@ -125,8 +129,9 @@ class AddingTokenizer(Tokenizer):
     def encode_with_offsets(self, text):
         ids, offsets = [], []
         for start, end, index in self._find(text):
-            part_ids, places = (self._plain.encode_with_offsets(text[start:end]) if index is None
-                                else ([index], [(0, end - start)]))
+            part_ids, places = [index], [(0, end - start)]
+            if index is None:
+                part_ids, places = self._plain.encode_with_offsets(text[start:end])
             ids += part_ids
             offsets += [(start + first, start + last) for first, last in places]
         return ids, offsets
@@ -137,8 +142,9 @@ class AddingTokenizer(Tokenizer):
         return [sum(parts, []) for parts in zip(*encoded)] or ([], [])
 
     def excerpt(self, words, ids, before, after):
-        return (self._plain if self._added.keys().isdisjoint(ids) else super()).excerpt(
-            words, ids, before, after)
+        if self._added.keys().isdisjoint(ids):
+            return self._plain.excerpt(words, ids, before, after)
+        return super().excerpt(words, ids, before, after)
 
     def continuations(self, lines, ids, lengths):
         return self.continues[ids]
@@ -153,6 +159,10 @@ class AddingTokenizer(Tokenizer):
         return token not in self._added.values() and self._plain._continues(token)
 
     def _join(self, ids):
-        return " ".join(self._added[run[0]] if is_added else self._plain._join(run)
-                        for is_added, group in itertools.groupby(ids, self._added.__contains__)
-                        for run in ([[index] for index in group] if is_added else [list(group)]))
+        texts: list[str] = []
+        for is_added, run in itertools.groupby(ids, self._added.__contains__):
+            if is_added:
+                texts += map(self._added.__getitem__, run)
+            else:
+                texts.append(self._plain._join(list(run)))
+        return " ".join(texts)

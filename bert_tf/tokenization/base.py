@@ -73,8 +73,9 @@ class Tokenizer:
             InputError: there is no text, or something else.
         """
         texts = listed(texts)
-        tuples = [text if isinstance(text, tuple) else (text,)
-                  for text in (texts if isinstance(texts, list) else [texts])]
+        if not isinstance(texts, list):
+            texts = [texts]
+        tuples = list(map(as_tuple, texts))
         for number, row in enumerate(tuples):
             if not 1 <= len(row) <= 2 or not all(isinstance(text, str) for text in row):
                 raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two texts.")
@@ -99,7 +100,7 @@ class Tokenizer:
         InputError if an id has no token. Changes by the tokenizer, such as of case, stay.
         `skip_special` leaves out special tokens and padding, but not unknown tokens and masks."""
         rows = ids if isinstance(ids, (list, tuple)) else np.atleast_1d(ids)
-        if np.ndim(rows[0]) if len(rows) else np.ndim(rows) == 2:
+        if len(rows) and np.ndim(rows[0]) or np.ndim(rows) == 2:
             return [str(self.decode(row, skip_special)) for row in rows]
         return self._join(self._shown(np.asarray(rows).tolist(), skip_special))
 
@@ -116,7 +117,8 @@ class Tokenizer:
             dropped -= {pad} - {vocabulary.cls_id, vocabulary.sep_id}
             while end and ids[end - 1] == pad:
                 end -= 1
-            end = end if end and ids[end - 1] in dropped else len(ids)
+            if not end or ids[end - 1] not in dropped:
+                end = len(ids)
         return [index for index in ids[:end] if index not in dropped]
 
     def _join(self, ids: list[int]) -> str:
@@ -256,10 +258,17 @@ def check_ids(ids: Iterable, limit: float) -> None:
 def listed(values: Any) -> Any:
     """Returns a list in place of an array, a tensor or a column of pandas; else the values. A row
     of an array of two dimensions, or of a table of pandas, becomes a tuple, or its only value."""
-    rank = len(getattr(values, "shape", ())) if hasattr(values, "__array__") else 0
-    if rank != 2:
-        return list(values) if rank else values
+    shape = getattr(values, "shape", ())
+    if not hasattr(values, "__array__") or len(shape) == 0:
+        return values
+    if len(shape) != 2:
+        return list(values)
     return [tuple(row) if len(row) > 1 else row[0] for row in np.asarray(values).tolist()]
+
+
+def as_tuple(value: Any) -> tuple:
+    """Returns a value that is not a tuple, such as a single text, as the only one of a tuple."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 def check_case(tokenizer: Tokenizer, source: str) -> None:
@@ -364,7 +373,7 @@ def _open(path, do_lower_case, rows, saved, settings, described=None):
     if lower is None:
         lower = vocabulary.looks_lower_case() if in_file is None else bool(in_file)
     if lower and saved is None and "strip_accents" in tokenizer.setting_names:
-        settings = _accents(vocabulary, file if in_file else "", settings) | settings
+        settings = _accents(vocabulary, in_file and file, settings) | settings
     made = tokenizer(vocabulary, lower, **settings)
     return tokenization.AddingTokenizer(made, added) if added else made
 

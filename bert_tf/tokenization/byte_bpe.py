@@ -88,6 +88,7 @@ class ByteBpeTokenizer(Tokenizer):
 
     name, word_prefix, blank = "byte_bpe", " ", _BLANK
     has_choice_of_case = False
+    library_class = "PreTrainedTokenizerFast"       # transformers' class of GPT-2 ends no sequence
     setting_names = ("add_prefix_space",)
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False,
@@ -95,9 +96,8 @@ class ByteBpeTokenizer(Tokenizer):
         """`do_lower_case` has no effect: text is never lower-cased. `add_prefix_space`: whether a
         text that begins without a blank gets one (transformers)."""
         super().__init__(vocabulary, **({"add_prefix_space": True} if add_prefix_space else {}))
-        # Of GPT-2: transformers' own class ends no sequence.
-        self.library_class = ("RobertaTokenizer" if "cls" in vocabulary.special else
-                              "PreTrainedTokenizerFast")
+        if "cls" in vocabulary.special:
+            self.library_class = "RobertaTokenizer"
         special = set(vocabulary.special.values())
         pairs = read_merges(vocabulary.files[MERGES_FILE])
         # Text never becomes a special token, even if merges would spell it.
@@ -127,7 +127,7 @@ class ByteBpeTokenizer(Tokenizer):
         return make_vocabulary(tokens, f"vocabulary {path!r}", content, merges)
 
     def encode_lines(self, lines):
-        return self.encode_parts(list(map(self.at_start, lines)) if self.settings else lines)
+        return self.encode_parts(list(map(self.at_start, lines)))
 
     def encode_parts(self, parts):
         return encode_blocks(parts, BOUNDARY, self._encode_block)
@@ -151,7 +151,8 @@ class ByteBpeTokenizer(Tokenizer):
         return ids, offsets
 
     def at_start(self, text):
-        return f" {text}" if text and self.settings and not text.startswith(" ") else text
+        needs_blank = text and self.settings and not text.startswith(" ")
+        return f" {text}" if needs_blank else text
 
     def _join(self, ids):
         special = {*self.vocabulary.special.values()}
@@ -160,10 +161,7 @@ class ByteBpeTokenizer(Tokenizer):
 
     def readable(self, index):
         """See `Tokenizer`; a part of a character is shown as U+FFFD."""
-        token = self.vocabulary.tokens[index]
-        if token in self.vocabulary.special.values():
-            return token
-        return _unspell(token).decode("utf-8", "replace")
+        return self._join([index])
 
     def _continues(self, token):
         return not token.startswith((_BLANK, "madeupword"))

@@ -17,7 +17,8 @@ from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 _MOST_HIDDEN = 0.03     # of the characters; above it a warning is due
 _MOST_TEXTS = 0.05      # of the texts that are nothing but unknown tokens
 _MOST_LOST = 0.02       # of the letters that lose their marks
-_MOST_MISFITS = 0.1     # of the characters that a setting may leave unknown to be a remedy
+# Of the characters, by their kind, that a setting may leave unknown to be a remedy.
+_MOST_MISFITS = {"tried": 0.5, "lossy": 0.1}
 _LOOKED_AT = 1 << 16    # characters that are all looked at; of more text a sample
 _SAMPLE = 1 << 5        # one character in so many
 _TRIED_WORDS = 256      # words that are read with other settings
@@ -114,9 +115,9 @@ class _Findings:
     def tell(self, is_piped: bool = False, noun: str = "") -> None:
         """Prints the `sentence`; if standard output has other content, then only of text with
         unknown tokens, to standard error."""
-        if self.counts["unknown_tokens" if is_piped else "tokens"]:
-            print(f"{noun}{self.sentence()}", file=sys.stderr if is_piped else sys.stdout,
-                  flush=True)
+        needed, file = ("unknown_tokens", sys.stderr) if is_piped else ("tokens", sys.stdout)
+        if self.counts[needed]:
+            print(f"{noun}{self.sentence()}", file=file, flush=True)
 
     def remedy(self, flags: Collection[str] = ()) -> str:
         """Returns what helps where words are unknown: another case, or another vocabulary."""
@@ -143,9 +144,8 @@ class _Findings:
         return f"the vocabulary has no letters with marks either; {advice}"
 
     def _fits(self, name, setting):
-        most = 0.5 if name == "tried" else _MOST_MISFITS
         return f"{name}_{setting}" in self.counts and (
-            self.counts[f"{name}_{setting}"] <= most * self.counts[name])
+            self.counts[f"{name}_{setting}"] <= _MOST_MISFITS[name] * self.counts[name])
 
 
 class Coverage(_Findings):
@@ -214,7 +214,7 @@ class Coverage(_Findings):
         """Returns the counts, with those of trials with other settings where these are due."""
         for name, is_due in (("tried", self.hidden > _MOST_HIDDEN / 2 or self._unknown_texts > 0),
                              ("lossy", self.lost > _MOST_LOST / 2)):
-            if words := sorted(self._words.pop(name, ())) if is_due else []:
+            if is_due and (words := sorted(self._words.pop(name, ()))):
                 self._try(name, words)
         return dict(self.counts)
 
@@ -260,7 +260,7 @@ class Coverage(_Findings):
         sizes = sum(map(len, texts))
         most = max(self._left[name], sizes // _SAMPLE)
         self._left[name] = max(0, self._left[name] - sizes)
-        step = -(-sizes // max(most, 1)) if sizes else 1
+        step = max(-(-sizes // max(most, 1)), 1)
         return [text[:_LOOKED_AT] for text in texts[::step]]
 
     def _keep(self, name, words):

@@ -52,7 +52,8 @@ class DualTokenizer(Tokenizer):
         """Opens two vocab.txt files. The files next to the first say how words are split."""
         parts: list[Tokenizer] = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
-            tokenizer = open_tokenizer(name, parts[0].do_lower_case if parts else do_lower_case)
+            tokenizer = open_tokenizer(name, do_lower_case)
+            do_lower_case = tokenizer.do_lower_case
             if tokenizer.name != "wordpiece":
                 raise InputError(f"--{flag}: {name} is not a WordPiece vocab.txt, and only "
                                  "WordPiece vocabularies can be mixed; name one.")

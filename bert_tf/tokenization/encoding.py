@@ -40,7 +40,7 @@ def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
             break
         yield text[start:cut.start()]
         start = cut.start()
-    yield text[start:] if start else text
+    yield text[start:]
 
 
 def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
@@ -208,7 +208,8 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
         fitting = np.stack(truncate_pairs(
             lengths[:, 0], lengths[:, 1], max_seq_length - (hypothesis_first and is_single),
             layout), 1)
-    first, second = (1, 0) if hypothesis_first and not is_single else (0, 1)
-    runs = starts[:, first], fitting[:, first], starts[:, second], fitting[:, second]
-    return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),
-            (fitting < lengths).any(1))
+    runs = [(starts[:, place], fitting[:, place]) for place in (0, 1)]
+    if hypothesis_first and not is_single:
+        runs.reverse()
+    return (pack_pairs(tokens, *runs[0], *runs[1], max_seq_length, tokenizer.vocabulary,
+                       layout.pads_left), (fitting < lengths).any(1))

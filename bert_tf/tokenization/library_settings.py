@@ -8,7 +8,6 @@ from typing import Any
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
-from bert_tf.tokenization.library_classes import OF_BERT, OWN_RULES, SAME_WORDS, UNREAD
 
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
@@ -18,8 +17,23 @@ SETTINGS_FILE = "tokenizer_config.json"
 # Settings with transformers' names, and the last three, which it does not know.
 _KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents",
           "add_prefix_space", "drop_category_c", "join_quotes", "max_characters")
+# Classes of transformers and PaddleNLP, without "Tokenizer" and "Fast", that find words as one of
+# the tokenizers here.
+_SAME_WORDS = frozenset((
+    "Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert",
+    "Electra", "Ernie", "LayoutLM", "Lxmert", "MobileBert", "Nezha", "RetriBert", "Splinter",
+    "SqueezeBert", "TinyBert", "Bart", "GPT2", "Longformer", "OpenAIGPT", "Roberta", "Albert",
+    "XLNet", "MT5", "T5", "DebertaV2", "XLMRoberta", "Camembert", "PreTrained"))
+# A class without a tokenizer.json: it asks a program for the words.
+_OWN_RULES = frozenset(("BertJapanese",))
+# Those that take the defaults of BertTokenizer in transformers 5.23; ConvBert and RetriBert follow
+# tokenizer.json.
+_OF_BERT = frozenset((
+    "Bert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra",
+    "LayoutLM", "Lxmert", "MobileBert", "Splinter", "SqueezeBert"))
+# Settings that no reader of a .model follows, by the kinds of `kind_beside`.
+_UNREAD = {"debertav2": ("do_lower_case", "split_by_punct")}
 _USUAL_NAMES = ("vocab.txt", "vocab.json", "spiece.model")
-_MOST_ROWS = 1 << 40
 # Functions that give the added tokens in transformers' files, {id: token}; the last file counts.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
     "added_tokens.json": lambda read: {
@@ -48,7 +62,7 @@ def check_settings(path: str) -> None:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
     _check_class(path, beside, settings)
-    for key in UNREAD.get(kind_beside(path), ()):
+    for key in _UNREAD.get(kind_beside(path), ()):
         if path.endswith(".model") and settings.get(key):
             raise InputError(f"{beside}: {key} is {settings[key]}, but {path} is read without it "
                              "here; put a tokenizer.json in its place.")
@@ -60,7 +74,7 @@ def _check_class(path, beside, settings):
     if named is None and (of_model := read_json(model, {}).get(key)) is not None:
         beside, named = model, of_model
     # A tokenizer.json says itself how its class finds words.
-    has_rules = os.path.basename(path) == TOKENIZER_FILE and _bare(named) not in OWN_RULES
+    has_rules = os.path.basename(path) == TOKENIZER_FILE and _bare(named) not in _OWN_RULES
     if named is None or has_rules or _is_known(named):
         # Code of the model's own, and the rules of the Japanese class.
         key = next((key for key in ("auto_map", "word_tokenizer_type") if settings.get(key)), "")
@@ -72,7 +86,7 @@ def _check_class(path, beside, settings):
 
 
 def _is_known(named):
-    return named == "TokenizersBackend" or _bare(named) in SAME_WORDS
+    return named == "TokenizersBackend" or _bare(named) in _SAME_WORDS
 
 
 def has_other_class(folder: str) -> bool:
@@ -104,7 +118,7 @@ def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
     tokenizer.json. `used`: the settings here, also those that are at their defaults."""
     beside = settings_file(path)
     settings = read_json(beside, {})
-    if _bare(settings.get("tokenizer_class")) not in OF_BERT:
+    if _bare(settings.get("tokenizer_class")) not in _OF_BERT:
         return
     lower = settings.get("do_lower_case", True)
     defaults = {"do_lower_case": True, "strip_accents": lower, "tokenize_chinese_chars": True}
@@ -164,7 +178,6 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
             special tokens among them are plain text here, as in BERT.
         rows: of the table, if it is known.
     """
-    rows = _MOST_ROWS if rows is None else rows
     added: dict[str, Any] = {}
     for name, read in _ADDED.items():
         file = os.path.join(os.path.dirname(path), name)
@@ -175,10 +188,11 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
             added |= read(read_json(file, {}))
     listed = {key: {name: value for name, value in token.items() if name != "id"}
               for key, token in added.items() if key.isdecimal() and _is_added(token, known)}
-    size, held = len(tokens), {int(key) for key in listed if int(key) >= len(tokens)}
-    taken = {key: token for key, token in listed.items() if int(key) < rows and (
-                 tokens[int(key)] == token["content"] if int(key) < size
-                 else held == set(range(size, size + len(held))))}
+    beyond = {int(key) for key in listed if int(key) >= len(tokens)}
+    if beyond != set(range(len(tokens), len(tokens) + len(beyond))):
+        beyond = set()
+    taken = {key: token for key, token in listed.items() if (rows is None or int(key) < rows) and (
+                 int(key) in beyond or [token["content"]] == tokens[int(key):][:1])}
     if left := [listed[key]["content"] for key in listed.keys() - taken.keys()]:
         shown = textwrap.shorten(", ".join(sorted(left)), 100)
         warn(f"{os.path.dirname(path) or os.curdir} adds tokens to its vocabulary ({shown}) that "
@@ -189,7 +203,7 @@ def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows:
 
 def _is_added(token, known):
     """Whether a token of these files is well-formed, and no special token of the vocabulary."""
-    content = token.get("content") if isinstance(token, dict) else None
-    if not isinstance(content, str) or not content:
+    if not isinstance(token, dict) or not (content := token.get("content")) or (
+            not isinstance(content, str)):
         return False
     return not (token.get("special") and (content in known or f"\u2581{content}" in known))

@@ -92,7 +92,7 @@ def _layout(backend, source):
     if separators:
         places["sep"] = separators.pop()
     if before or cls_last:
-        places["cls"] = before[0] if before else after[-1]
+        places["cls"] = (before or after)[-1]
     # Pairs that are too long are cut as the library cuts them.
     return Layout(len(before), len(between), len(after), cls_last, longest_first=True), places
 
@@ -128,7 +128,8 @@ def described_by(folder: str) -> tuple[dict[str, Any], dict[str, str]]:
         described = read_json(os.path.join(folder, name), {})
         for role in ("unk", "cls", "sep", "mask", "pad"):
             token = described.get(f"{role}_token")
-            token = token.get("content") if isinstance(token, dict) else token
+            if isinstance(token, dict):
+                token = token.get("content")
             if isinstance(token, str):
                 named[role] = token
     return {key: value for key, value in described.items() if key not in _LEFT_BEHIND}, named

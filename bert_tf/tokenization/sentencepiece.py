@@ -97,11 +97,9 @@ def _prepare_with_spans(text, lower, quotes, keep_accents=False):
             chars.append(" ")
             spans.append((word.start() - 1, word.start()))
         for match in (_QUOTED if quotes else _CHARACTER).finditer(word.group()):
-            char = match.group() if len(match.group()) == 1 else '"'
-            for part in char if keep_accents else unicodedata.normalize("NFKD", char):
-                if keep_accents or not unicodedata.combining(part):
-                    chars.append(part)
-                    spans.append((word.start() + match.start(), word.start() + match.end()))
+            parts = prepare(match.group(), False, quotes, keep_accents)
+            chars += parts
+            spans += [(word.start() + match.start(), word.start() + match.end())] * len(parts)
     prepared = "".join(chars)
     if not lower:
         return prepared, spans
@@ -123,12 +121,12 @@ class SentencepieceTokenizer(Tokenizer):
         self._style = style = _style_of(vocabulary.tokens)
         self.has_choice_of_case, self.library_class = style.prepares, style.library_class
         joins = join_quotes and style.prepares and not style.quotes
-        super().__init__(vocabulary, do_lower_case and style.prepares, **(
-            {"keep_accents": True} if keep_accents and style.prepares else {}),
-            **({"join_quotes": True} if joins else {}))
+        asked = {"keep_accents": keep_accents and style.prepares, "join_quotes": joins}
+        super().__init__(vocabulary, do_lower_case and style.prepares,
+                         **{name: True for name, is_on in asked.items() if is_on})
         self._changes = {"quotes": style.quotes or joins,
                          "keep_accents": "keep_accents" in self.settings}
-        self._model = _load(vocabulary.files[style.file], style)
+        self._model = _load(vocabulary.files[style.file], style.appended, style.appended_type)
         # Pieces that are cut apart, and the ids that they become.
         self._parts = self._cut_before_commas() if self._style.prepares else {}
         self._cut = {index: tuple(map(self._model.piece_to_id, parts))
@@ -301,13 +299,12 @@ def _style_of(tokens):
                  if {*tokens, *style.appended}.issuperset(style.roles.values())), None)
 
 
-def _load(content, style=None):
+def _load(content, appended=(), appended_type=_USER_DEFINED):
     """Loads a model from its file's bytes, with the pieces that a style appends."""
-    for token in style.appended if style else ():
+    for token in appended:
         # Fields of a protocol buffer: ModelProto.pieces (1) with piece (1), score (2), type (3).
         name = b"\x0a" + bytes([len(token.encode())]) + token.encode()
         if name not in content:
-            piece = (name + b"\x15" + struct.pack("<f", 0.0) + b"\x18"
-                     + bytes([style.appended_type]))
+            piece = name + b"\x15" + struct.pack("<f", 0.0) + b"\x18" + bytes([appended_type])
             content += b"\x0a" + bytes([len(piece)]) + piece
     return sentencepiece.SentencePieceProcessor(model_proto=content)

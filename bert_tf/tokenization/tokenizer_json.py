@@ -46,13 +46,15 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         warn(f"{path}: truncation.direction is Left, but texts that are too long lose their end "
              "here.")
     try:
-        model, tokens, is_word_bpe = read["model"], _tokens(read), kind == "WordBpe"
-        if not is_word_bpe:     # without tokens behind these: words are not cut into them
+        model, tokens = read["model"], _tokens(read)
+        if kind == "WordBpe":
+            rows = 0
+        else:           # without tokens behind these: words are not cut into them
             size = 1 + max((index for token, index in tokens.items()
                             if token in model["vocab"] or token in _ROLES), default=-1)
             tokens = {token: index for token, index in tokens.items() if index < size}
         ordered = sorted(tokens, key=tokens.__getitem__)
-        added = added_tokens(path, ordered, {*model["vocab"], *_ROLES}, 0 if is_word_bpe else rows)
+        added = added_tokens(path, ordered, {*model["vocab"], *_ROLES}, rows)
         more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
         beside = settings_beside(path)
         if kind == "WordPiece":
@@ -90,7 +92,8 @@ def _in_lines(token, known):
     """A token as a line of vocab.txt, which is empty if an added token has a line break, or blanks
     without which it is another token."""
     bare = token.strip()
-    return "" if "\n" in token or bare != token and bare in known else token
+    is_lost = "\n" in token or bare != token and bare in known
+    return "" if is_lost else token
 
 
 def _wordpiece_settings(normalizer, beside):
@@ -133,5 +136,5 @@ def _is_pair_usual(pair):
     """Whether the post-processor's template, if there is one, puts special tokens as `_PAIRS`."""
     if not pair:
         return True
-    names = [part["Sequence"]["id"] if "Sequence" in part else "-" for part in pair]
+    names = [part.get("Sequence", {"id": "-"})["id"] for part in pair]
     return _PAIRS.get(pair[0].get("SpecialToken", {}).get("id")) in (None, "".join(names))

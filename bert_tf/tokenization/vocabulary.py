@@ -190,7 +190,7 @@ class Vocabulary:
         """Whether the tokens show that text is lower-cased; None if they leave it open."""
         if self._is_cased():
             return False
-        return None if self.ids.keys().isdisjoint(("the", "\u2581the")) else True
+        return not self.ids.keys().isdisjoint(("the", "\u2581the")) or None
 
     def looks_lower_case(self) -> bool:
         """Whether text is lower-cased as far as the tokens show; not letters that have no case."""

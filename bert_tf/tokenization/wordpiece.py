@@ -110,24 +110,24 @@ def split_words(text: str, lower: bool, strip_accents: bool | None = None,
         tokenize_chinese_chars: whether each ideograph is a word of its own (transformers).
     """
     is_plain = text.isascii() and text.isprintable()
-    if is_plain and text.isalnum():
-        return [text.lower() if lower else text]
     if not is_plain:
         text = text.translate(_cleaning(drop_category_c, tokenize_chinese_chars))
     if lower:
         # Lower-casing depends on context (final sigma), but never across a space: the text is
         # lower-cased at once.
         text = text.lower()
-    if not (lower if strip_accents is None else strip_accents):
-        return text.translate(SPLIT_CASED).split()
-    return (text if is_plain else unicodedata.normalize("NFD", text)).translate(SPLIT_LOWER).split()
+    if is_plain and text.isalnum():
+        return [text]
+    if strip_accents or lower and strip_accents is None:
+        return unicodedata.normalize("NFD", text).translate(SPLIT_LOWER).split()
+    return text.translate(SPLIT_CASED).split()
 
 
 def aligned_words(text: str, lower: bool, strip_accents: bool | None = None,
                   drop_category_c: bool = False, tokenize_chinese_chars: bool = True
                   ) -> Iterator[tuple[str, Sequence[int]]]:
     """Yields the words of `split_words`, each with its characters' positions in `text`."""
-    strips = lower if strip_accents is None else strip_accents
+    strips = strip_accents or lower and strip_accents is None
     table = SPLIT_LOWER if strips else SPLIT_CASED
     clean = _cleaning(drop_category_c, tokenize_chinese_chars)
     for chunk in re.finditer(f"[^{SPACES}]+", text):
@@ -140,7 +140,9 @@ def aligned_words(text: str, lower: bool, strip_accents: bool | None = None,
             if lower:       # at once: a final sigma depends on its neighbours
                 positions = [position for char, position in pairs for _ in char.lower()]
                 pairs = list(zip(_text(pairs).lower(), positions))
-            for word in _word_pairs(_decompose(pairs) if strips else pairs, table):
+            if strips:
+                pairs = _decompose(pairs)
+            for word in _word_pairs(pairs, table):
                 yield _text(word), [position for _, position in word]
 
 
@@ -184,6 +186,7 @@ class WordpieceTokenizer(Tokenizer):
 
     name, library_class = "wordpiece", "BertTokenizer"
     setting_names = ("strip_accents", "drop_category_c", "tokenize_chinese_chars")
+    _boundary = BOUNDARY
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True,
                  strip_accents: bool | None = None, drop_category_c: bool = False,
@@ -195,7 +198,7 @@ class WordpieceTokenizer(Tokenizer):
             settings["drop_category_c"] = True
         if not tokenize_chinese_chars:
             settings["tokenize_chinese_chars"] = False
-        self._boundary = BOUNDARY if tokenize_chinese_chars else _SPACE
+            self._boundary = _SPACE
         super().__init__(vocabulary, do_lower_case, **settings)
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
@@ -282,7 +285,7 @@ class WordpieceTokenizer(Tokenizer):
         offsets, end = [], 0
         for index in pieces:
             start = end
-            end += len(self.vocabulary.tokens[index]) - (2 if start else 0)
+            end += len(self.vocabulary.tokens[index]) - 2 * (start > 0)
             # Marks may have changed places, so the outermost characters need not be at the ends.
             part = positions[start:end]
             offsets.append((min(part), max(part) + 1))

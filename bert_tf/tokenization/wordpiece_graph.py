@@ -49,7 +49,7 @@ class WordsGraph:
                  tokenize_chinese_chars=True):
         """Takes the settings of `wordpiece.split_words`."""
         self._lower = lower
-        self._strips = lower if strip_accents is None else strip_accents
+        self._strips = strip_accents or lower and strip_accents is None
         self._settings = {"strip_accents": strip_accents, "drop_category_c": drop_category_c,
                           "tokenize_chinese_chars": tokenize_chinese_chars}
         self._deleted = _regex(wordpiece.is_category_c if drop_category_c else wordpiece.is_deleted)
