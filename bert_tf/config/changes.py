@@ -32,11 +32,6 @@ def _as_pairs(config: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
     return tuple((layer, heads) for layer, heads in sorted(pruned.items()) if heads)
 
 
-def _as_mapping(pairs):
-    """`pruned_heads` as in Hugging Face's files."""
-    return {str(layer): list(heads) for layer, heads in pairs}
-
-
 def _as_sizes(config: Any) -> tuple[int, ...] | None:
     """`intermediate_sizes` as a tuple, or None where all are alike."""
     sizes = config.intermediate_sizes
@@ -66,5 +61,6 @@ class ChangeableConfig(BertConfig):
     changes: ClassVar = ("quantisation", *pruned_keys)
 
     quantisation: Quantisation | None = fitted(None, parse_quantisation)
-    pruned_heads: Any = fitted((), _as_pairs, _as_mapping)
+    pruned_heads: Any = fitted((), _as_pairs, lambda pairs: {
+        str(layer): list(heads) for layer, heads in pairs})     # as in Hugging Face's files
     intermediate_sizes: tuple[int, ...] | None = fitted(None, _as_sizes)

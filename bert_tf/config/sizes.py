@@ -88,7 +88,7 @@ def fitted(default: Any, fit: Callable[[Any], Any], write: Callable[[Any], Any] 
            ) -> Any:
     """Returns a field whose values other than the default depend on other fields: `fit` checks a
     configuration that has one, and returns the value to keep. `write` makes it a JSON value."""
-    return dataclasses.field(default=default, metadata={"fit": fit, "write": write or _with_lists})
+    return dataclasses.field(default=default, metadata={"fit": fit, "write": write or with_lists})
 
 
 def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
@@ -243,7 +243,7 @@ class Sizes(Changes):
         """The original's keys and values, and `added_keys` that are not at their defaults; lists as
         JSON has them."""
         values = dataclasses.asdict(self)
-        return {field.name: field.metadata.get("write", _with_lists)(values[field.name])
+        return {field.name: field.metadata.get("write", with_lists)(values[field.name])
                 for field in dataclasses.fields(self)
                 if field.name not in self.added_keys or values[field.name] != field.default}
 
@@ -331,7 +331,6 @@ class Sizes(Changes):
 
     @property
     def attention_width(self) -> int:
-        """The width of all heads together."""
         return self.num_attention_heads * self.head_size
 
     @property
@@ -431,7 +430,8 @@ def numbers(config: Any, name: str) -> list[int]:
     return sorted(having - config.layers_without(name))
 
 
-def _with_lists(value):
+def with_lists(value: Any) -> Any:
+    """Returns a value whose tuples are lists, as JSON has them."""
     if isinstance(value, dict):
-        return {name: _with_lists(each) for name, each in value.items()}
-    return [_with_lists(each) for each in value] if isinstance(value, tuple) else value
+        return {name: with_lists(each) for name, each in value.items()}
+    return [with_lists(each) for each in value] if isinstance(value, tuple) else value

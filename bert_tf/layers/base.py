@@ -12,6 +12,7 @@ from keras import ops, tree
 from keras.src.saving import saving_lib
 
 from bert_tf.config import Sizes, config_from_dict
+from bert_tf.config.sizes import with_lists
 from bert_tf.errors import InputError
 from bert_tf.layers.functions import Tensor, form_of
 
@@ -79,7 +80,7 @@ def saved_names(model: keras.Model, names: dict[int, str]) -> dict[str, str]:
     """
     store = _Paths()
     saving_lib._save_state(model, store, None, "", set())
-    return {f"{path}/vars/{key}" if path else f"vars/{key}": names[id(variable)]
+    return {f"{path}/vars/{key}".removeprefix("/"): names[id(variable)]
             for path, group in store.groups.items() for key, variable in group.items()
             if id(variable) in names}
 
@@ -118,12 +119,8 @@ def _check_policy(dtype):
 def settings_of(layer: Any) -> dict[str, Any]:
     """The attributes of a layer or optimizer that the `config_keys` of its classes name; tuples as
     lists, as JSON has them."""
-    return {key: _as_lists(getattr(layer, key)) for kind in reversed(type(layer).__mro__)
+    return {key: with_lists(getattr(layer, key)) for kind in reversed(type(layer).__mro__)
             for key in vars(kind).get("config_keys", ())}
-
-
-def _as_lists(value):
-    return list(map(_as_lists, value)) if isinstance(value, tuple) else value
 
 
 class FromConfig:
@@ -153,15 +150,12 @@ class FromConfig:
         width = getattr(self.config, "hidden_size", None)
         return (None, None, width) if width else None
 
-    def summary(self, *args: Any, **kwargs: Any) -> None:
-        """Prints Keras's summary of a network, with the shapes of its layers."""
-        with shown_shapes(self):  # type: ignore[arg-type]
-            super().summary(*args, **kwargs)  # type: ignore[misc]
 
     def initializer(self) -> keras.initializers.Initializer:
         """A new (mostly truncated) normal initializer: one used twice gives equal weights."""
-        kind = (keras.initializers.TruncatedNormal if self.config.truncates_initializer
-                else keras.initializers.RandomNormal)
+        kind: Any = keras.initializers.RandomNormal
+        if self.config.truncates_initializer:
+            kind = keras.initializers.TruncatedNormal
         return kind(stddev=self.config.initializer_range)
 
     def add_weight(self, shape: Any, initializer: Any = None, **kwargs: Any) -> keras.Variable:
@@ -207,7 +201,7 @@ class TakesFeatures:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Networks call the features `inputs`; learners call them `batch`.
-        features = args[0] if args else kwargs.get("inputs", kwargs.get("batch"))
+        features = next(iter(args), kwargs.get("inputs", kwargs.get("batch")))
         if not isinstance(features, Mapping):
             raise InputError("give a dict of features, such as {'input_ids': ids, 'input_mask': "
                              f"mask}}, in place of a {type(features).__name__}.")
@@ -225,6 +219,11 @@ class TakesFeatures:
                 _check_ids(network.config, name, value)
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """Prints Keras's summary of a network, with the shapes of its layers."""
+        with shown_shapes(self):  # type: ignore[arg-type]
+            super().summary(*args, **kwargs)  # type: ignore[misc]
+
     def export(self, filepath: str, *args: Any, input_signature: Any = None, **kwargs: Any) -> None:
         """Writes the model as Keras does, with its features as named inputs.
 
@@ -239,7 +238,8 @@ class TakesFeatures:
         specs = input_signature or {
             name: keras.layers.InputSpec("int32", (None,) * axes)
             for name, axes in self.feature_axes.items()}
-        specs = specs if isinstance(specs, Mapping) else specs[0]
+        if not isinstance(specs, Mapping):
+            specs = specs[0]
         inputs = {name: keras.Input(tuple(spec.shape)[1:], dtype=spec.dtype, name=name)
                   for name, spec in specs.items()}
         outputs = {"_".join(map(str, path)): value for path, value in

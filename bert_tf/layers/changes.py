@@ -22,6 +22,7 @@ from keras import ops
 
 from bert_tf.bert.layers import SelfAttention, TransformerLayer, gather, join_heads, split_heads
 from bert_tf.layers.base import Tensor
+from bert_tf.layers.functions import plus
 from bert_tf.layers.seeds import split_seed
 
 PACKED = ("packed_from", "packed_at")
@@ -91,8 +92,7 @@ class Changeable:
         if head_mask is not None or unit_mask is not None:
             layers = kwargs.get("layers") or self.layers_
             kwargs["layers"] = [
-                masked(layer, None if head_mask is None else head_mask[i],
-                       None if unit_mask is None else unit_mask[i])
+                masked(layer, of_layer(head_mask, i), of_layer(unit_mask, i))
                 for i, layer in enumerate(layers)]
         rows, packing = inputs, None
         if all(inputs.get(name) is not None for name in PACKED):
@@ -140,16 +140,10 @@ def _embed_with_noise(network, inputs, seed):
     """As `Bert.embed`."""
     words = inputs.get("word_noise")
     if words is not None and hasattr(network.embeddings, "look_up"):
-        inputs = {**inputs, "words": add_noise(network.embeddings.look_up(inputs["input_ids"]),
-                                               words)}
+        inputs = {**inputs, "words": plus(network.embeddings.look_up(inputs["input_ids"]), words)}
     outputs = network.embed(inputs, seed)
-    return {**outputs, "embedding_output": add_noise(outputs["embedding_output"],
-                                                     inputs.get("embedding_noise"))}
-
-
-def add_noise(x: Tensor, noise: Tensor | None) -> Tensor:
-    """Returns `x`, float [B, S, width], plus noise of this shape, if there is any."""
-    return x if noise is None else x + ops.cast(noise, x.dtype)
+    return {**outputs, "embedding_output": plus(outputs["embedding_output"],
+                                                inputs.get("embedding_noise"))}
 
 
 def leave_idle(embeddings: Any, token: int) -> None:
@@ -167,8 +161,9 @@ def leave_idle(embeddings: Any, token: int) -> None:
 
 def masked(layer: Any, head_mask: Tensor | None, unit_mask: Tensor | None) -> Callable:
     """Returns a function as `TransformerLayer.call`, with factors of a layer's heads and units."""
-    call = functools.partial(_call_masked, layer) if isinstance(layer, TransformerLayer) else layer
-    return functools.partial(call, head_mask=head_mask, unit_mask=unit_mask)
+    if isinstance(layer, TransformerLayer):
+        layer = functools.partial(_call_masked, layer)
+    return functools.partial(layer, head_mask=head_mask, unit_mask=unit_mask)
 
 
 def _call_masked(layer, x, bias=None, dropout_seed=None, head_mask=None, unit_mask=None):
@@ -182,12 +177,19 @@ def _call_masked(layer, x, bias=None, dropout_seed=None, head_mask=None, unit_ma
     return layer.output_(inner, x, seeds[2]), maps
 
 
+def of_layer(mask: Any, layer: int) -> Any:
+    """Returns the part of a mask for a layer; None of no mask."""
+    return None if mask is None else mask[layer]
+
+
 def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
     """Multiplies heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts."""
     if head_mask is None:
         return context
     mask = ops.cast(head_mask, context.dtype)
-    return context * (mask[:, None, None] if len(mask.shape) == 1 else mask)
+    if len(mask.shape) == 1:
+        mask = mask[:, None, None]
+    return context * mask
 
 
 def mask_joined_heads(context: Tensor, size: int, head_mask: Tensor | None) -> Tensor:

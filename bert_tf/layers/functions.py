@@ -30,10 +30,27 @@ def argmax(x: Tensor) -> Tensor:
     return ops.top_k(x, 1, sorted=False)[1][..., 0]
 
 
-@ops.custom_gradient
+def custom_gradient(function: Callable) -> Callable:
+    """`keras.ops.custom_gradient` of a function whose gradient takes `upstream` alone. Keras gives
+    it by its name, after the inputs, on PyTorch."""
+    @ops.custom_gradient
+    @functools.wraps(function)
+    def decorated(*inputs):
+        value, gradient = function(*inputs)
+        return value, lambda *args, upstream=None: gradient(
+            args[0] if upstream is None else upstream)
+
+    return decorated
+
+
+def plus(x: Tensor, addend: Tensor | None) -> Tensor:
+    """Returns `x`, float, plus an addend in its type; `x` alone if this is None."""
+    return x if addend is None else x + ops.cast(addend, x.dtype)
+
+
+@custom_gradient
 def _product(x, table):
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
+    def gradient(upstream):
         # The automatic gradient computes the table's gradient as [E, V] and transposes a copy.
         rows, vectors = (ops.reshape(y, (-1, y.shape[-1])) for y in (upstream, x))
         return ops.matmul(upstream, table), ops.matmul(ops.transpose(rows), vectors)
@@ -97,12 +114,11 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
     # The derivative is written out: it is a little faster, and has no sum of three gradients, whose
     # order TensorFlow may choose. The backward pass computes cheap values again, in another form,
     # since TensorFlow keeps a value that two equal operations compute.
-    @ops.custom_gradient
+    @custom_gradient
     def gelu(x):
         twice_phi, slope_at = twice_phi_and_slope(x)
 
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             again, slope = slope_at()
             return (0.5 * upstream) * (again + x * slope)
 

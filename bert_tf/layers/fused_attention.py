@@ -125,7 +125,7 @@ class _Kernels:
         arrays = (*inputs, upstream, total, slope)
         at_once = self.keys == self.shape[1]
         of_key, of_value, *of_query = self._run(
-            self._differentiate_keys, self.keys, [like] * (3 if at_once else 2), *arrays)
+            self._differentiate_keys, self.keys, [like] * (2 + at_once), *arrays)
         if not at_once:
             of_query = self._run(self._differentiate_queries, self.block, [like], *arrays)
         return of_query[0], of_key, of_value
@@ -139,12 +139,14 @@ class _Kernels:
         of_inputs = [specs[len(value.shape)] for value in inputs]
         of_inputs[3] = pallas.BlockSpec((None, None, *bias_shape), lambda i, b, n: (
             b if records > 1 else 0, n if own_heads > 1 else 0, 0, 0))
-        warps = 8 if block > _BLOCKS[0] else 4
+        options = {}
+        if not self.interpret:
+            options["compiler_params"] = triton.CompilerParams(
+                num_warps=8 if block > _BLOCKS[0] else 4, num_stages=3)
         return pallas.pallas_call(
             kernel, grid=(length // block, batch, heads), in_specs=of_inputs,
             out_specs=[specs[len(value.shape)] for value in outputs], out_shape=outputs,
-            interpret=self.interpret, compiler_params=None if self.interpret else
-            triton.CompilerParams(num_warps=warps, num_stages=3))(*inputs)
+            interpret=self.interpret, **options)(*inputs)
 
     def _bias(self, ref, queries, keys):
         """The bias of some queries and keys, with base 2."""

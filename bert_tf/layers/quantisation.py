@@ -15,6 +15,7 @@ from keras import ops
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Dense, Tensor, register, variant
+from bert_tf.layers.functions import custom_gradient
 
 
 class KeepsRanges(keras.layers.Layer):
@@ -77,14 +78,10 @@ def greatest_magnitude(x: Tensor) -> Tensor:
     return ops.max(ops.abs(ops.stop_gradient(x)))
 
 
-@ops.custom_gradient
+@custom_gradient
 def straight_through(x, value):
     """Returns `value` with the gradient of `x`; both have one shape."""
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
-        return upstream, ops.zeros_like(upstream)
-
-    return value, gradient
+    return value, lambda upstream: (upstream, ops.zeros_like(upstream))
 
 
 def symmetric(x: Tensor, threshold: Tensor, bits: int) -> tuple[Tensor, Tensor]:
@@ -167,8 +164,9 @@ class RoundsTables:
 
     def make_ranges(self) -> None:
         how = self.config.quantisation
-        self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
-                            if how and how.keeps_ranges and how.scheme != "affine" else None)
+        self.ranges: Any = None
+        if how and how.keeps_ranges and how.scheme != "affine":
+            self.ranges = Ranges(how.start_step, how.ema_decay)
 
     def round_rows(self, words: Tensor, positions: Tensor | None, training: bool
                    ) -> tuple[Tensor, Tensor | None]:

@@ -9,7 +9,7 @@ import lazy_loader
 import numpy as np
 from keras import ops
 
-from bert_tf.layers.base import Tensor
+from bert_tf.layers.functions import Tensor, custom_gradient
 
 tf = lazy_loader.load("tensorflow")     # only where it is Keras's backend
 
@@ -113,8 +113,7 @@ def at_least(rate: float, shape: Sequence, seed: Tensor) -> Tensor:
     count = tf.reduce_prod(shape)
     draws = tf.random.stateless_uniform([(count + 1) // 2], seed, None, None, tf.uint32)
     numbers = tf.reshape(tf.bitcast(draws, tf.uint16), [-1])[:count]
-    return tf.reshape(numbers, shape) >= tf.constant(
-        min(round(rate * 2**16), 2**16 - 1), tf.uint16)
+    return tf.reshape(numbers, shape) >= tf.constant(min(round(rate * 2**16), 2**16 - 1), tf.uint16)
 
 
 def softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor | None, dtype: Any
@@ -155,20 +154,22 @@ def attend_with_dropout(scores: Tensor, rate: float, seed: Tensor | None, value:
 def _factors(stays, rate, dtype, again=False):
     """The factors of dropout from `at_least`. The backward pass computes them `again`, from a byte
     for each, by another operation: TensorFlow keeps what two equal ones compute."""
-    return ops.cast(ops.cast(stays, "uint8") if again else stays, dtype) * (1 / (1 - rate))
+    if again:
+        stays = ops.cast(stays, "uint8")
+    return ops.cast(stays, dtype) * (1 / (1 - rate))
 
 
 def lean_softmax_and_dropout(scores: Tensor, rate: float, seed: Tensor, dtype: Any) -> Tensor:
     """dropout(softmax(scores)), with a gradient in less memory: see `softmax_and_dropout`."""
     scale = 1 / (1 - rate)
 
-    @ops.custom_gradient
+    @custom_gradient
     def function(scores, seed):
         probs = ops.cast(ops.softmax(scores), dtype)
         signed = ops.where(at_least(rate, ops.shape(scores), seed), probs, -probs)
 
-        def gradient(*args, upstream=None):
-            upstream = ops.where(signed > 0, (args[0] if upstream is None else upstream) * scale, 0)
+        def gradient(upstream):
+            upstream = ops.where(signed > 0, upstream * scale, 0)
             probs = ops.cast(ops.abs(signed), scores.dtype)
             slope = probs * ops.cast(upstream, scores.dtype)
             return slope - probs * ops.sum(slope, axis=-1, keepdims=True), None

@@ -20,9 +20,8 @@ def test_golden_pairs(test_data):
         calls = [json.loads(line) for line in file]
     for call in calls:
         flags, draws = np.array(list(call["sent_ids"])) == "1", random.Random(call["python_seed"])
-        changes = (np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()
-        pair = xlnet_records.split_a_and_b(changes, call["length"], call["begin_idx"],
-                                           call["tot_len"], draws)
+        edges = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), call["length"]]
+        pair = xlnet_records.split_a_and_b(edges, call["begin_idx"], call["tot_len"], draws)
         assert draws.random() == call["next_random"]
         data, result = np.arange(100, 100 + call["length"]), call["result"]
         if pair is None:

@@ -12,8 +12,7 @@ from keras import ops
 
 from bert_tf.bert.layers import check_length
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.changes import add_noise
-from bert_tf.layers.functions import causal_bias
+from bert_tf.layers.functions import causal_bias, plus
 from bert_tf.layers.seeds import dropout
 from bert_tf.networks.encoder import BertEncoder
 
@@ -61,8 +60,8 @@ class GPT(BertEncoder):
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
         causal = causal_bias(ops.shape(inputs["input_ids"])[1])             # [1, 1, S, S]
-        return causal if attention_bias is None else causal + ops.cast(attention_bias, "float32")
+        return plus(causal, attention_bias)
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         x, table = self.embeddings(inputs["input_ids"], seed)
-        return {"embedding_output": add_noise(x, inputs.get("word_noise")), "output_table": table}
+        return {"embedding_output": plus(x, inputs.get("word_noise")), "output_table": table}

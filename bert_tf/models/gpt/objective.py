@@ -11,7 +11,7 @@ from keras import ops
 from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.functions import argmax
+from bert_tf.layers.functions import argmax, custom_gradient
 from bert_tf.objectives.base import Batch, Objective, ratio
 
 # The most logits in memory at a time: 128 MiB of float32.
@@ -58,10 +58,10 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
         hits = ops.equal(argmax(logits), ids)
         return ops.stack([losses, ops.cast(hits, "float32")], axis=-1)
 
-    @ops.custom_gradient
+    @custom_gradient
     def predict(x, table, bias, labels):
-        def gradient(*args, upstream=None):
-            pieces = _cut(size, x, labels, args[0] if upstream is None else upstream)
+        def gradient(upstream):
+            pieces = _cut(size, x, labels, upstream)
 
             def add(number, sums):
                 vectors, ids, factors = (ops.take(piece, number, axis=0) for piece in pieces)

@@ -15,7 +15,7 @@ from bert_tf.layers import quantisation
 from bert_tf.layers.base import Tensor, register
 
 # The range of tensors before training.
-_FIRST = 6.0
+_FIRST = {"low": -6.0, "high": 6.0}
 
 
 def affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = False
@@ -58,7 +58,7 @@ class MovingRanges(quantisation.KeepsRanges):
         steps = ops.convert_to_tensor(getattr(self, f"{name}_steps"))
         share = 1 - ops.power(ops.cast(self._how.ema_decay, "float32"), ops.maximum(steps, 1.0))
         average = getattr(self, f"{name}_{end}") / share
-        return ops.where(steps > 0, average, -_FIRST if end == "low" else _FIRST)
+        return ops.where(steps > 0, average, _FIRST[end])
 
     def round(self, name: str, x: Tensor, training: bool) -> Tensor:
         """A tensor rounded; a training step moves its range first."""

@@ -7,15 +7,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf.bert.config import BertConfig
 from bert_tf.config.quantisation import Quantisation, parse_quantisation
-from bert_tf.config.sizes import (
-    PRESETS,
-    UNSEEN_KEYS,
-    check_weights,
-    fitted,
-    one_of,
-    switch,
-    whole,
-)
+from bert_tf.config.sizes import PRESETS, UNSEEN_KEYS, check_weights, fitted, one_of, switch, whole
 from bert_tf.errors import InputError
 
 MOST_FEED_FORWARDS = 32
@@ -118,14 +110,16 @@ class MobileBertConfig(BertConfig):
             normed[f"ffn_layer_{i}/output"] = "IA"
         for part, shape in normed.items():
             layer |= {f"{part}/dense": f"dense {shape}", f"{part}/LayerNorm": f"norm {shape[1]}"}
-        return {
-            "embeddings/word_embeddings": "VE",
-            **({"embeddings/embedding_transformation": "dense SH"}
-               if self.transformed_size else {}),
+        weights = {"embeddings/word_embeddings": "VE"}
+        if self.transformed_size:
+            weights["embeddings/embedding_transformation"] = "dense SH"
+        weights |= {
             "embeddings/token_type_embeddings": "TH", "embeddings/position_embeddings": "PH",
             "embeddings/LayerNorm": "norm H",
-            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-            **({"pooler/dense": "dense HH"} if self.has_pooler else {})}
+            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()}}
+        if self.has_pooler:
+            weights["pooler/dense"] = "dense HH"
+        return weights
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None."""

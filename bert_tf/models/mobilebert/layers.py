@@ -14,8 +14,8 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm, check_length, join_heads, segment_vectors
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.changes import add_noise, mask_heads
-from bert_tf.layers.functions import ACTIVATIONS
+from bert_tf.layers.changes import mask_heads
+from bert_tf.layers.functions import ACTIVATIONS, plus
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 from bert_tf.models.mobilebert.affine import MovingRanges
@@ -64,8 +64,9 @@ NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm
 def make_norm(config: MobileBertConfig, width: int, policy: Any, in_layer: bool = False
               ) -> LayerNorm:
     """Makes a norm of `normalization_type`; `in_layer`: inside a layer of the encoder."""
-    rounds = in_layer and rounds_all(config)
-    kind = RoundedNoNorm if rounds else NORMS[config.normalization_type]
+    kind = NORMS[config.normalization_type]
+    if in_layer and rounds_all(config):
+        kind = RoundedNoNorm
     return kind(config, width, dtype=policy)
 
 
@@ -98,8 +99,9 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.transformation = self.dense(
-            config.hidden_size, "embedding_transformation") if config.transformed_size else None
+        self.transformation: Any = None
+        if config.transformed_size:
+            self.transformation = self.dense(config.hidden_size, "embedding_transformation")
         self.norm = make_norm(config, config.hidden_size, self.dtype_policy)
         self.make_ranges()
 
@@ -128,7 +130,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         x, positions = self.round_rows(
             ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
             self.position_embeddings[:length], training)                            # [S, H]
-        x = add_noise(x, word_noise)
+        x = plus(x, word_noise)
         if self.config.trigram_input:
             # As in the original, a neighbour beyond the row is zero, and padding counts as a token.
             x = ops.concatenate([ops.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))), x,
@@ -160,7 +162,7 @@ class NormedDense(FromConfig, keras.layers.Layer):
              dropout_seed: Tensor | None = None) -> Tensor:
         """[B, S, input_size] and the residual [B, S, width] -> [B, S, width]."""
         x = dropout(self.projection(x), self.dropout_rate, dropout_seed)
-        return self.norm(x if residual is None else x + residual)
+        return self.norm(plus(x, residual))
 
 
 @register
@@ -171,8 +173,10 @@ class MobileAttention(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         for name in ("query", "key", "value"):
             setattr(self, name, self.dense(config.inner_size, name))
-        self.ranges = MovingRanges(("scores", "masked", "summed", "context"), config.quantisation
-                                   ) if rounds_all(config) else None
+        self.ranges: Any = None
+        if rounds_all(config):
+            self.ranges = MovingRanges(("scores", "masked", "summed", "context"),
+                                       config.quantisation)
 
     def build(self, input_shape: Any = None) -> None:
         for layer, width in ((self.query, self.config.query_size),
@@ -299,16 +303,18 @@ class MobileBertLayer(FeedForward):
         broadcasts to [B, S, F], is a factor for each unit of the last feed-forward network."""
         seeds = split_seed(dropout_seed, 3)
         inner = self.input_bottleneck(x) if self.input_bottleneck else x            # [B, S, A]
+        queries = values = x
         if self.config.use_bottleneck_attention:
             queries = values = inner
-        else:
-            queries, values = self.query_bottleneck(x) if self.query_bottleneck else x, x
+        elif self.query_bottleneck:
+            queries = self.query_bottleneck(x)
         context, maps = self.attention(queries, values, attended, head_mask, seeds[0])
         y = self.attention_output(context, inner, seeds[1])                         # [B, S, A]
         for network in self.further:
             y = network(y)
-        y = self.transform(y, None if self.output_bottleneck else seeds[2], unit_mask)
-        return (self.output_bottleneck(y, x, seeds[2]) if self.output_bottleneck else y), maps
+        if not self.output_bottleneck:
+            return self.transform(y, seeds[2], unit_mask), maps
+        return self.output_bottleneck(self.transform(y, None, unit_mask), x, seeds[2]), maps
 
 
 @register

@@ -37,5 +37,6 @@ class MobileBert(BertEncoder):
         mask = inputs.get("input_mask")
         if mask is not None:
             mask = ops.cast(mask[:, None, None, :], "float32")              # [B, 1, 1, S]
-        return Attended(mask, None if attention_bias is None
-                        else ops.cast(attention_bias, "float32"))
+        if attention_bias is not None:
+            attention_bias = ops.cast(attention_bias, "float32")
+        return Attended(mask, attention_bias)

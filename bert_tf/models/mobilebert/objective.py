@@ -106,8 +106,9 @@ class _StatisticsTransfer(_ProgressiveTransfer):
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
         ours = ops.cast(ours, "float32")
-        differences = [self.differ(ours, ops.cast(layer, "float32"))
-                       for layer in (layers if self.of_all_layers else [theirs])]
+        if not self.of_all_layers:
+            layers = [theirs]
+        differences = [self.differ(ours, ops.cast(layer, "float32")) for layer in layers]
         return sum(differences[1:], start=differences[0]) / len(differences)
 
 

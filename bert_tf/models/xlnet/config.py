@@ -77,7 +77,7 @@ class XLNetConfig(Sizes):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """See `Sizes.from_dict`; the original's file calls the vocabulary's size `n_token`."""
-        return super().from_dict({"vocab_size" if key == "n_token" else key: value
+        return super().from_dict({{"n_token": "vocab_size"}.get(key, key): value
                                   for key, value in values.items()})
 
     def for_records(self, options: Mapping[str, Any]) -> Self:
@@ -93,21 +93,22 @@ class XLNetConfig(Sizes):
 
     def weights(self) -> dict[str, str]:
         heads, biases = ("query", "key", "value"), ("r_w", "r_r", "r_s")
-        layer = {
-            **{f"attention/self/{part}/kernel": "HA" for part in (*heads, "position")},
-            **(dict.fromkeys((f"attention/self/{name}" for name in biases), "ND")
-               if self.untie_r else {}),
+        weights = {"embeddings/word_embeddings": "VE", "embeddings/mask_emb": "H"}
+        layer = {f"attention/self/{part}/kernel": "HA" for part in (*heads, "position")}
+        if self.untie_r:
+            layer |= dict.fromkeys((f"attention/self/{name}" for name in biases), "ND")
+        else:
+            weights |= dict.fromkeys((f"encoder/{name}" for name in biases), "ND")
+        layer |= {
             "attention/self/seg_embed": "2ND", "attention/output/dense/kernel": "AH",
             "attention/output/LayerNorm": "norm H", "intermediate/dense": "dense HI",
             "output/dense": "dense IH", "output/LayerNorm": "norm H"}
-        summary = {
-            "pooler/summary_bias": "H",
-            **{f"pooler/attention/{part}/kernel": "HA" for part in heads},
-            "pooler/attention/output/kernel": "AH", "pooler/attention/LayerNorm": "norm H"}
-        return {
-            "embeddings/word_embeddings": "VE", "embeddings/mask_emb": "H",
-            **({} if self.untie_r else
-               dict.fromkeys((f"encoder/{name}" for name in biases), "ND")),
-            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-            **(summary if self.summary_type == "attn" else {}),
-            **({"pooler/dense": "dense HH"} if self.use_summ_proj else {})}
+        weights |= {f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()}
+        if self.summary_type == "attn":
+            weights |= {
+                "pooler/summary_bias": "H",
+                **{f"pooler/attention/{part}/kernel": "HA" for part in heads},
+                "pooler/attention/output/kernel": "AH", "pooler/attention/LayerNorm": "norm H"}
+        if self.use_summ_proj:
+            weights["pooler/dense"] = "dense HH"
+        return weights

@@ -140,7 +140,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": huggingface_config.THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
-        "summary_activation": "tanh" if config.use_summ_proj else "",
+        "summary_activation": "tanh" * config.use_summ_proj,
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
         **huggingface_config.describe_labels(weights, heads), **beams, **problem})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)

@@ -46,7 +46,6 @@ def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
 
 
 def on_tpu() -> bool:
-    """Whether the backend computes on a TPU."""
     return keras.config.backend() != "torch" and any(
         name.startswith("tpu") for name in keras.distribution.list_devices())
 
@@ -206,8 +205,10 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
             head_mask: float [N], a factor for each head's output.
         """
         seeds = split_seed(dropout_seed, 8)
-        keys = self.attention.keys(
-            content if memory is None else ops.concatenate([memory, content], axis=1), distances)
+        read = content
+        if memory is not None:
+            read = ops.concatenate([memory, content], axis=1)
+        keys = self.attention.keys(read, distances)
         if head_mask is not None:
             mask = ops.cast(head_mask, content.dtype)[:, None, None]
             keys = keys[0], keys[1] * mask, keys[2]
@@ -236,8 +237,9 @@ class Summary(FromConfig, keras.layers.Layer):
                 for name in ("query", "key", "value"))
             self.output_ = self.dense(config.hidden_size, "output", use_bias=False)
             self.norm = LayerNorm(config, dtype=self.dtype_policy)
-        self.projection = (self.dense(config.hidden_size, activation="tanh")
-                           if config.use_summ_proj else None)
+        self.projection: Any = None
+        if config.use_summ_proj:
+            self.projection = self.dense(config.hidden_size, activation="tanh")
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config

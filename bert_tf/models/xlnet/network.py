@@ -5,6 +5,7 @@ Shapes: B batch, S sequence, P predictions, M memory, K = M + S keys, R distance
 heads, L layers, V vocabulary.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,8 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Network, Tensor, register
-from bert_tf.layers.changes import add_noise
+from bert_tf.layers.changes import of_layer
+from bert_tf.layers.functions import plus
 from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
 from bert_tf.models.xlnet import layers
 
@@ -115,7 +117,7 @@ class XLNet(Network):
         distances = self._distances(inputs, before, of_distances)
         seen, asked = _see(inputs, before, attention_bias, self.config.is_causal)
         content, query = self._embed(inputs, of_input)
-        shared = self.shared_biases.variables_ if self.shared_biases else ()
+        shared = getattr(self.shared_biases, "variables_", ())
         outputs: dict[str, Any] = {"embedding_output": content, "layer_outputs": [],
                                    "query_layer_outputs": [], "attention_probs": []}
         remembered = []
@@ -123,9 +125,10 @@ class XLNet(Network):
             past = None
             if memory is not None:
                 past = ops.cast(memory[:, i], self.compute_dtype)       # [B, M, H]
-                remembered.append(_remember(past, content, self.config))
+                after = ops.concatenate([past, content[:, :self.config.reuse_len or None]], axis=1)
+                remembered.append(ops.stop_gradient(after[:, -self.config.mem_len:]))
             content, query, probs = layer(content, query, past, distances, seen, asked, shared,
-                                          None if head_mask is None else head_mask[i], seeds[i])
+                                          of_layer(head_mask, i), seeds[i])
             outputs["layer_outputs"].append(content)
             outputs["query_layer_outputs"].append(query)
             outputs["attention_probs"].append(probs)
@@ -142,9 +145,9 @@ class XLNet(Network):
     def _embed(self, inputs, seed):
         """Returns the streams at the first layer; the second is None where there are no queries."""
         seeds = split_seed(seed, 2)
-        content = add_noise(self.embeddings(inputs["input_ids"]), inputs.get("word_noise"))
-        content = add_noise(dropout(content, self.config.dropout, seeds[0]),
-                            inputs.get("embedding_noise"))
+        content = plus(self.embeddings(inputs["input_ids"]), inputs.get("word_noise"))
+        content = plus(dropout(content, self.config.dropout, seeds[0]),
+                       inputs.get("embedding_noise"))
         positions = _queries(inputs)
         if positions is None:
             return content, None
@@ -175,7 +178,7 @@ def _see(inputs, memory, attention_bias, is_causal):
     content, query = _biases(inputs, length, memory, is_causal)
     if attention_bias is not None:
         extra = ops.cast(attention_bias, "float32")
-        content, query = (extra if bias is None else bias + extra for bias in (content, query))
+        content, query = plus(extra, content), plus(extra, query)
     segments = inputs.get("segment_ids")
     if segments is not None:    # whether token and key are of different segments, bool [B, S, K]
         # The memory counts as segment 0.
@@ -183,24 +186,21 @@ def _see(inputs, memory, attention_bias, is_causal):
         segments = ops.not_equal(segments[:, :, None], keys[:, None])
     if places is None:
         return layers.Seen(segments, content), None
-    places = ops.cast(places, "int32")
+    places, seen = ops.cast(places, "int32"), layers.Seen(segments, content)
+    if segments is not None:
+        segments = ops.take_along_axis(segments, places[..., None], axis=1)
+    if query is not None:
+        query = ops.take_along_axis(query, places[:, None, :, None], axis=2)
     used = inputs.get("masked_lm_weights")
-    return layers.Seen(segments, content), layers.Seen(
-        None if segments is None else ops.take_along_axis(segments, places[..., None], axis=1),
-        None if query is None else ops.take_along_axis(query, places[:, None, :, None], axis=2),
-        places, None if used is None else ops.cast(used > 0, "float32"))
+    if used is not None:
+        used = ops.cast(used > 0, "float32")
+    return seen, layers.Seen(segments, query, places, used)
 
 
 def _queries(inputs):
     """The queries' positions, or None: a token that sees everything, itself too, asks nothing."""
     is_restricted = any(inputs.get(name) is not None for name in ("perm_mask", "query_order"))
     return inputs.get("masked_lm_positions") if is_restricted else None
-
-
-def _remember(past, content, config):
-    """A layer's memory [B, M, H] after a sequence."""
-    new = content[:, :config.reuse_len or None]
-    return ops.stop_gradient(ops.concatenate([past, new], axis=1)[:, -config.mem_len:])
 
 
 def _carried(inputs, remembered, config):
@@ -222,25 +222,22 @@ def _remembered(inputs):
 
 def _biases(inputs, length, memory, is_causal):
     """float32 [B, 1, S, K] for the content stream and the query stream; None if all is seen."""
-    place = ops.arange(length, dtype="int32")
-    hidden = inputs.get("perm_mask")
-    if hidden is not None:
-        hidden = ops.cast(hidden, "bool")                                       # [B, S, S]
+    place, reasons = ops.arange(length, dtype="int32"), []
+    if inputs.get("perm_mask") is not None:
+        reasons.append(ops.cast(inputs["perm_mask"], "bool"))                   # [B, S, S]
     elif inputs.get("query_order") is not None:
-        hidden = inputs["query_order"][:, :, None] <= inputs["key_order"][:, None]
-    mask = inputs.get("input_mask")
-    if mask is not None:
-        padding = mask[:, None] < 1                                             # [B, 1, S]
-        hidden = padding if hidden is None else ops.logical_or(hidden, padding)
+        reasons.append(inputs["query_order"][:, :, None] <= inputs["key_order"][:, None])
+    if inputs.get("input_mask") is not None:
+        reasons.append(inputs["input_mask"][:, None] < 1)                       # [B, 1, S]
     if is_causal:
-        later = (place[:, None] <= place[None])[None]
-        hidden = later if hidden is None else ops.logical_or(hidden, later)
-    if hidden is None:
+        reasons.append((place[:, None] <= place[None])[None])
+    if not reasons:
         return None, None
+    hidden = functools.reduce(ops.logical_or, reasons)
     other = ops.not_equal(place[:, None], place[None])[None]
     biases = [layers.hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
               for x in (ops.logical_and(hidden, other), hidden)]
-    used = _remembered(inputs) if memory else None
+    used = _remembered(inputs)
     if used is None:        # the memory is always seen
         return biases
     empty = ops.cast(ops.arange(memory), "float32")[None] < memory - used       # [B, M]

@@ -116,25 +116,23 @@ class Pair:
     label: int
 
 
-def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
-                  draws: random.Random) -> Pair | None:
+def split_a_and_b(edges: list[int], begin: int, total: int, draws: random.Random) -> Pair | None:
     """`_split_a_and_b`: a run of sentences and the text after it, or text elsewhere in the row,
     with `total` tokens together; None where the row ends too early, also for the token after B.
-    `changes` are the places where sentences begin in the row, without the first, sorted."""
+    `edges` are the places where sentences begin in the row, and its length."""
+    length = edges[-1]
     if begin + total >= length:
         return None
-    first, last = bisect_right(changes, begin), bisect_left(changes, begin + total)
-    cuts = changes[first:last]
-    end = changes[last] if last < len(changes) else length
+    first, last = bisect_right(edges, begin), bisect_left(edges, begin + total)
+    cuts, end = edges[first:last], edges[last]
     label = 0
     if not cuts or draws.random() < 0.5:
         a_end = draws.choice(cuts) if cuts else end
         b_length = max(1, total - (a_end - begin))
         b_begin = draws.randint(0, length - 1 - b_length)
         b_end = b_begin + b_length
-        before, after = bisect_right(changes, b_begin), bisect_left(changes, b_end)
-        b_begin = changes[before - 1] if before else 0
-        b_end = min(changes[after], length - 1) if after < len(changes) else length - 1
+        b_begin = edges[bisect_right(edges, b_begin) - 1]
+        b_end = min(edges[bisect_left(edges, b_end)], length - 1)
     else:
         label = 1
         a_end = b_begin = draws.choice(cuts)
@@ -164,7 +162,8 @@ class MaskSampler:
     def sample(self, ids: np.ndarray, reverse: bool, goal: int | None) -> np.ndarray:
         """Which tokens of `ids`, int [n], are predicted, bool [n]. `reverse`: whether the text runs
         backward; `goal`: the number of predictions; None: all that are drawn."""
-        begins = self._begins[ids[::-1] if reverse else ids]
+        step = -1 if reverse else 1
+        begins = self._begins[ids[::step]]
         starts, size = np.flatnonzero(begins).tolist(), len(ids)
         mask = np.zeros(size, bool)
         draws, shape = self._draws, self._shape
@@ -193,7 +192,7 @@ class MaskSampler:
             index = int(draws.randint(size))
             done += not mask[index]
             mask[index] = True
-        return mask[::-1] if reverse else mask
+        return mask[::step]
 
 
 class StreamRecords:
@@ -214,7 +213,7 @@ def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, 
     goals: tuple = None, None
     if shape.num_predict is not None:
         goals = shape.num_predict - shape.num_predict // 2, shape.num_predict // 2
-    changes = [(np.flatnonzero(row[1:] != row[:-1]) + 1).tolist() for row in flags]
+    edges = [[0, *(np.flatnonzero(row[1:] != row[:-1]) + 1).tolist(), length] for row in flags]
     backward = [bool(is_backward(row, rows, shape.num_core_per_host, shape.bi_data))
                 for row in range(rows)]
     for place in range(0, length - size + 1, reuse):
@@ -222,7 +221,7 @@ def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, 
             "input", "is_masked", "target", "seg_id", "label")}
         for row in range(rows):
             text = ids[row]
-            pair = split_a_and_b(changes[row], length, place + reuse, size - reuse - 3, draws)
+            pair = split_a_and_b(edges[row], place + reuse, size - reuse - 3, draws)
             if pair is None:
                 return
             reused, a, b = text[place:place + reuse], text[pair.a], text[pair.b]

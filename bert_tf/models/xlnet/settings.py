@@ -17,7 +17,6 @@ class MemorySettings:
     __post_init__ = check
 
     def adapted(self, config: Any) -> Any:
-        """Returns a configuration with this memory."""
         if self.mem_len is None:
             return config
         return dataclasses.replace(config, mem_len=self.mem_len)
