@@ -17,6 +17,7 @@ from bert_tf.training.learners.learner import Learner, Plain, gradient
 from bert_tf.training.settings import RobustnessSettings
 
 _LEAST = 1e-8
+_WIDTHS = {"word_noise": "embedding_width", "embedding_noise": "embedding_output_width"}
 
 
 class Smart(Plain):
@@ -169,15 +170,11 @@ _WAYS = {"none": lambda settings: Plain(), "smart": Smart, "freelb": FreeLB}
 
 
 def make(settings: RobustnessSettings) -> Plain:
-    """Returns the way that --adv_train names."""
     return _WAYS[settings.adv_train](settings)
 
 
 def width(learner: Learner, noise: str) -> int:
-    """Returns E of a noise."""
-    config: Any = learner.encoder.config
-    is_of_words = noise == "word_noise"
-    return config.embedding_width if is_of_words else config.embedding_output_width
+    return getattr(learner.encoder.config, _WIDTHS[noise])
 
 
 def check(settings: RobustnessSettings, network: type, config: Any, learner: Any) -> None:
@@ -191,7 +188,9 @@ def check(settings: RobustnessSettings, network: type, config: Any, learner: Any
     if reason:
         raise InputError(f"--adv_train={settings.adv_train} is not for {reason}; leave the flag "
                          "out.")
-    check_draws(settings, GatedLearner if getattr(settings, "concrete_coef", 0) else learner)
+    if getattr(settings, "concrete_coef", 0):
+        learner = GatedLearner
+    check_draws(settings, learner)
 
 
 def check_draws(settings: RobustnessSettings, learner: Any) -> None:
@@ -213,7 +212,6 @@ def check_gold(settings: RobustnessSettings, ways: Iterable[Any]) -> None:
 
 
 def describe(settings: RobustnessSettings) -> str:
-    """Returns a line on the cost of a step."""
-    passes = settings.ascent[0] + (2 if settings.adv_train == "smart" else 0)
+    passes = settings.ascent[0] + 2 * (settings.adv_train == "smart")
     return (f"adversarial training ({settings.adv_train}): each step takes {passes} forward passes "
             f"and {passes} backward passes, about {passes} times as long")

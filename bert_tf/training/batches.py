@@ -165,9 +165,10 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
         num_heads: as for `data.sorted_batches`.
     """
     inputs = {name: features[name].astype("int32") for name in reads}
+    sequences = [name for name in reads if name not in fixed]
     if has_choices:
-        inputs = {name: rows if name in fixed else rows.reshape(len(rows), -1, max_seq_length)
-                  for name, rows in inputs.items()}
+        for name in sequences:
+            inputs[name] = inputs[name].reshape(len(inputs[name]), -1, max_seq_length)
     # A row has a mask for each of its choices.
     mask = features["input_mask"].astype("int32")
     mask = mask.reshape(len(mask), mask.shape[1] // max_seq_length, max_seq_length)
@@ -176,8 +177,9 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
     for rows in bucketing.sorted_batches(lengths, batch_size, num_heads * mask.shape[1]):
         length = max(int(lengths[rows].max()), 1)
         part = slice(max_seq_length - length, None) if is_left else slice(length)
-        values = forward(*(inputs[name][rows] if name in fixed else inputs[name][rows, ..., part]
-                           for name in reads))
+        batch = {name: inputs[name][rows] for name in reads}
+        batch |= {name: batch[name][..., part] for name in sequences}
+        values = forward(*batch.values())
         put(arrays, rows, {name: value.numpy() for name, value in values.items()}, lengths,
             max_seq_length, positional)
     return arrays

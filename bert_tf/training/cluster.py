@@ -59,12 +59,14 @@ def _from_tf_config(_):
             raise ValueError(f"the cluster has no {kind} {index}, or other jobs than chief and "
                              "worker")
         addresses = [str(address) for name in sizes for address in jobs.get(name, ())]
+        if kind == "worker":
+            index += sizes["chief"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             'TF_CONFIG describes no cluster that can be joined; it must read {"cluster": '
             '{"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}} '
             f"({type(error).__name__}: {error}).") from error
-    return Cluster(addresses, index + (sizes["chief"] if kind == "worker" else 0))
+    return Cluster(addresses, index)
 
 
 def unjoined() -> str:
@@ -208,8 +210,9 @@ def agree(cluster: Cluster, flags: Mapping[str, str], seconds: float, folder: st
         store.set_config_key_value(f"bert_tf/{cluster.index}", json.dumps(value))
         values = [_ask(store, index, seconds) for index in range(len(cluster.addresses))]
         store.set_config_key_value(f"bert_tf/read/{cluster.index}", "{}")
-        for index in range(0 if cluster.index else len(cluster.addresses)):
-            _ask(store, f"read/{index}", seconds)       # the store ends with the first worker
+        if not cluster.index:       # the store ends with the first worker
+            for index in range(len(cluster.addresses)):
+                _ask(store, f"read/{index}", seconds)
     for index, value in enumerate(values):
         if not value.get("is_here", True):
             raise InputError(f"worker {index} has another --output_dir than worker 0; give all "

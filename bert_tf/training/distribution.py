@@ -102,12 +102,12 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
     if tf.distribute.has_strategy():
         raise InputError("this can't run within strategy.scope(); leave the scope, and give "
                          "--distribution_strategy=mirrored to train on several devices.")
-    workers = None
+    workers, connecting = None, contextlib.nullcontext()
     if settings.distribution_strategy == "multi_worker":
         workers = cluster.find(settings.cluster, settings.cluster_hosts)
+        connecting = cluster.connecting(workers.addresses, settings.cluster_timeout)
         explain_with(cluster.explain_lost_worker)
-    with cluster.connecting(workers.addresses, settings.cluster_timeout) if workers else (
-            contextlib.nullcontext()):
+    with connecting:
         strategy = make_strategy(settings.distribution_strategy, settings.tpu, settings.tpu_zone,
                                  settings.gcp_project, workers)
     if workers:
@@ -229,13 +229,15 @@ def describe_devices(strategy: "tf.distribute.Strategy", workers: int = 1) -> st
     names = [tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
              for gpu in gpus]
     used = strategy.num_replicas_in_sync // workers
-    if gpus:
-        devices = ", ".join(f"{count} x {name}" for name, count
-                            in collections.Counter(names[:used]).items())
-        devices += f" of {len(gpus)} GPUs" if used < len(gpus) else ""
-    else:
+    devices = ", ".join(f"{count} x {name}" for name, count
+                        in collections.Counter(names[:used]).items())
+    if not gpus:
         devices = f"CPU ({usable_cores()} cores)"
-    return f"devices: {devices}" + (f", on each of {workers} workers" if workers > 1 else "")
+    elif used < len(gpus):
+        devices += f" of {len(gpus)} GPUs"
+    if workers > 1:
+        devices += f", on each of {workers} workers"
+    return f"devices: {devices}"
 
 
 def missing_gpus() -> str:

@@ -133,8 +133,10 @@ class FineTuning:
         with others."""
         path, self.weights, first = self.weights or self.init_checkpoint, None, ""
         if path:
-            account = (_load_all(path, trainer.learner) if self.keep_head
-                       else checkpoints.load(path, trainer.learner.encoder))
+            if self.keep_head:
+                account = _load_all(path, trainer.learner)
+            else:
+                account = checkpoints.load(path, trainer.learner.encoder)
             print(account, flush=True)
             first = digest(variable for name, variable in variables(
                 trainer.learner.encoder).items() if name in account.mapped)
@@ -156,8 +158,10 @@ class FineTuning:
         keras.backend.clear_session()
         settings = self.settings.resolve(self.defaults, 1)
         trainer = self.make_trainer(settings, trains=False)
-        held, self.weights = self.weights if path == self.init_checkpoint else None, None
-        _load_all(held or path, trainer.learner)
+        weights, self.weights = self.weights, None
+        if path != self.init_checkpoint:
+            weights = None
+        _load_all(weights or path, trainer.learner)
         return trainer
 
     def predict(self, trainer: Trainer, examples, measures: bool = True) -> tuple[dict, dict]:
@@ -247,7 +251,9 @@ def _run_trial(tuning, settings, examples, earlier):
                            settings.early_stopping, settings.eval_steps)
     run = Run(trainer, settings, examples, evaluate, best)
     run.start = start
-    first = {} if run.resume() else {resume.FIRST_WEIGHTS: tuning.initialize(trainer, settings)}
+    first = {}
+    if not run.resume():
+        first[resume.FIRST_WEIGHTS] = tuning.initialize(trainer, settings)
     if is_chief(tuning.strategy):
         kept.begin(**first)
     wait_for_workers(tuning.strategy)
@@ -273,8 +279,9 @@ def _run_trial(tuning, settings, examples, earlier):
                   "train_batch_size", "learning_rate", "num_train_epochs")},
               "degenerate": bool(metrics.get("degenerate")), "seconds": run.seconds,
               "scored_on": tuning.scored_on, "number": 1 + max(
-                  (each["number"] for each in earlier.values()), default=-1),
-              **({trials.DIVERGED: True} if bad_step else {})}
+                  (each["number"] for each in earlier.values()), default=-1)}
+    if bad_step:
+        result[trials.DIVERGED] = True
     _end(tuning, trainer, kept, result, earlier)
     if best:        # which may have restored other weights than those of the last step
         tuning.last = Last()
@@ -296,9 +303,10 @@ def _make_learner(tuning, settings, trains, dtype):
         make = getattr(make, "without_auxiliary", Learner)
         _give_losses(heads)
     if trains and settings.concrete_coef:
-        rate = settings.concrete_learning_rate
-        make = functools.partial(
-            GatedLearner, rate_factor=rate / settings.learning_rate if rate else 1.0)
+        factor = 1.0
+        if settings.concrete_learning_rate:
+            factor = settings.concrete_learning_rate / settings.learning_rate
+        make = functools.partial(GatedLearner, rate_factor=factor)
         heads.append(HeadGates(tuning.config, loss_weight=settings.concrete_coef,
                                temperature=settings.concrete_temperature,
                                stretch=[float(end) for end in settings.concrete_stretch]))

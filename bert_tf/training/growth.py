@@ -98,20 +98,18 @@ def plan(settings: TrainSettings, stacking: StackSettings, config: Sizes,
         return [Stage(config, settings)]
     depths = _check_depths(stacking, config, networks)
     stages: list[Stage] = []
-    count, begin = len(depths), 0
+    count, begin, folder = len(depths), 0, None
     for number, (depth, changes) in enumerate(zip(depths, _changes(settings, stacking, count))):
         steps, stop = changes["num_train_steps"], settings.stop_at_step - begin
-        if number == count - 1:
-            folder = settings.output_dir
-        else:
-            folder = os.path.join(settings.output_dir, resume.STAGE.format(number + 1, depth))
+        below, folder = folder, settings.output_dir
+        if number < count - 1:
+            folder = os.path.join(folder, resume.STAGE.format(number + 1, depth))
         stages.append(Stage(
             dataclasses.replace(config, num_hidden_layers=depth), dataclasses.replace(
                 settings, **changes, output_dir=folder, random_seed=settings.random_seed + number,
                 stop_at_step=min(max(stop, 0), steps)),
             f"stage {number + 1} of {count}: {counted(depth, 'layer')}, {counted(steps, 'step')}",
-            stages[-1].settings.output_dir if stages else None,
-            stop > 0 or not settings.stop_at_step))
+            below, stop > 0 or not settings.stop_at_step))
         begin += steps
     return stages
 
@@ -155,7 +153,7 @@ def _check_depths(stacking, config, networks):
                 raise InputError(
                     f"--stack_layers={','.join(stacking.stack_layers)}: a network of {high} layers "
                     f"can't be made from whole copies of {low} layers"
-                    + (", which the generator would need (--generator_layers)" if number else "")
+                    + ", which the generator would need (--generator_layers)" * (number > 0)
                     + "; each number must be a multiple of the one before.")
     return depths
 

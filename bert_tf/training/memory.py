@@ -72,8 +72,7 @@ class CarriedState:
             print(f"batches have another number of rows, so {', '.join(self._shapes)} "
                   "starts at zero", flush=True)
             tensors = self._zeros()
-        resolver = self._strategy.cluster_resolver
-        worker = (resolver.task_id or 0) if resolver else 0
+        worker = getattr(self._strategy.cluster_resolver, "task_id", 0) or 0
         for name, variable in self._variables.items():
             parts = self._parts(variable)
             for index, part in enumerate(parts, worker * len(parts)):
@@ -81,7 +80,6 @@ class CarriedState:
                 part.assign(tensors[name][index * rows:(index + 1) * rows])
 
     def reset(self) -> None:
-        """Begins at zero."""
         self.assign(self._zeros())
 
     def _zeros(self):

@@ -51,11 +51,9 @@ _OF_LENGTH = ("mem_len", "reuse_len", "clamp_len", "max_position_embeddings", "g
               "local_rope_theta")
 
 
-def describe(settings: SharedSettings, learner=None) -> dict:
-    """Returns all settings by flag but the `FREE` ones, and `learner`'s network: JSON values."""
-    values = {name: value for name, value in dataclasses.asdict(settings).items()
-              if name not in FREE}
-    return values if learner is None else {**values, **learner.describe()}
+def describe(settings: SharedSettings) -> dict:
+    """Returns all settings by flag but the `FREE` ones: JSON values."""
+    return {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE}
 
 
 def fingerprint(value: Any) -> int:
@@ -84,7 +82,9 @@ def compare(own: dict, saved: dict, settings: SharedSettings | None = None,
         if name in (*_CONFIGS, _TERMS) and isinstance(old, dict) and isinstance(new, dict):
             for inner in differing(new, old):
                 values = old.get(inner), new.get(inner)
-                is_recipe = inner in _RECIPE_OF_CONFIG if name in _CONFIGS else None not in values
+                is_recipe = None not in values
+                if name in _CONFIGS:
+                    is_recipe = inner in _RECIPE_OF_CONFIG
                 if inner not in unlike:
                     (recipe if is_recipe else network).append(phrase(name, *values, f"{inner} "))
         elif name not in unlike:
@@ -134,13 +134,15 @@ def newest_stage(stages: Sequence[Any]) -> int:
     InputError if none has, but the output folder holds stages of another --stack_layers."""
     begun = [number for number, stage in enumerate(stages)
              if checkpoints(stage.settings.output_dir)]
+    if begun:
+        return begun[-1]
     output = stages[-1].settings.output_dir
-    for other in () if begun else match_names(output, STAGE.format("*", "*")):
+    for other in match_names(output, STAGE.format("*", "*")):
         if checkpoints(other):
             raise InputError(f"--output_dir: {output} holds stages of another --stack_layers "
                              f"({os.path.basename(other)}); give the same value as before, or name "
                              "another folder.")
-    return max(begun, default=0)
+    return 0
 
 
 def read_value(variable) -> np.ndarray:
@@ -194,8 +196,9 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
 def _check_fits(path, tensors, named):
     for name in dict.fromkeys([*named, *tensors]):
         if (name in named) != (name in tensors):
-            odd = f"has no {name}" if name in named else (
-                f"holds {name}, which the model does not have")
+            odd = f"holds {name}, which the model does not have"
+            if name in named:
+                odd = f"has no {name}"
             raise InputError(f"{path} {odd}, so it belongs to another model or optimizer; name "
                              "another folder.")
         if tuple(tensors[name].shape) != tuple(named[name].shape):
@@ -260,15 +263,15 @@ class Place:
         self._order["shares"] = shares
 
     def describe(self) -> dict:
-        """Returns the values that a checkpoint keeps."""
         return {"order": dict(self._order), "taken": self.taken}
 
     def restore(self, saved: dict) -> bool:
         """Continues at a checkpoint's place, and returns whether it does; other records, or another
         order, begin at 0."""
         is_same = as_json(self._order) == saved["order"]
-        if saved["taken"] and not is_same:
+        self.taken = saved["taken"]
+        if self.taken and not is_same:
             print("the records or their order changed, so reading starts at the first record",
                   flush=True)
-        self.taken = saved["taken"] if is_same else 0
+            self.taken = 0
         return is_same

@@ -342,9 +342,11 @@ class RobustnessSettings:
         if self.adv_p_norm not in ("auto", *norms):
             raise InputError(f"--adv_p_norm={self.adv_p_norm}: with --adv_train={self.adv_train}, "
                              f"choose from {', '.join(norms)}.")
-        lengths = {"adv_noise_var": self.adv_noise_var, **(
-            {"adv_step_size": self.ascent[1]} if self.adv_norm_of == "step" else {}), **(
-            {"adv_max_norm": self.adv_max_norm} if self.adv_max_norm else {})}
+        lengths = {"adv_noise_var": self.adv_noise_var}
+        if self.adv_norm_of == "step":
+            lengths["adv_step_size"] = self.ascent[1]
+        if self.adv_max_norm:
+            lengths["adv_max_norm"] = self.adv_max_norm
         for name, length in lengths.items():
             if self.adv_train == "smart" and length < _SEEN[dtype]:
                 raise InputError(f"--{name} is {length:g}, which --dtype={dtype} rounds to 0; give "
@@ -356,7 +358,7 @@ class RobustnessSettings:
             return {}
         start = self.average_start
         if start is None:
-            start = 0.5 if self.weight_average == "swa" else 0.0
+            start = 0.5 * (self.weight_average == "swa")
         return {"average": self.weight_average, "average_decay": self.average_decay,
                 "average_start": int(start * steps)}
 
@@ -431,11 +433,13 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
     def resolve(self, defaults, examples: int) -> "FineTuneSettings":
         """Returns these settings with the task's defaults and the steps for so many examples."""
         batch = self.train_batch_size or defaults.train_batch_size
-        rate, epochs = (getattr(defaults if getattr(self, name) is None else self, name)
-                        for name in ("learning_rate", "num_train_epochs"))
-        # Fewer examples than a batch come again until it is full.
-        steps = self.num_train_steps or (
-            max(int(max(examples / batch, 1) * epochs), 1) if epochs else 0)
+        rate, epochs, steps = self.learning_rate, self.num_train_epochs, self.num_train_steps
+        if rate is None:
+            rate = defaults.learning_rate
+        if epochs is None:
+            epochs = defaults.num_train_epochs
+        if epochs and not steps:    # fewer examples than a batch come again until it is full
+            steps = max(int(max(examples / batch, 1) * epochs), 1)
         warmup: Any = self.num_warmup_steps
         if warmup is None:
             warmup = steps * self.warmup_proportion
@@ -450,7 +454,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         """Returns the settings of each trial, under a name that no other trial has."""
         trials = {}
         grid = [[(name, kind(value)) for value in getattr(self, f"grid_{name}")]
-                for name, kind in _GRID.items()] if self.grid else []
+                for name, kind in _GRID.items() if self.grid]
         for chosen in itertools.product(*grid):
             prefix = "".join(f"{_SHORT[name]}{value:g}-" for name, value in chosen)
             for seed in range(self.random_seed, self.random_seed + self.num_trials):

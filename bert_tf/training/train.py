@@ -71,7 +71,7 @@ class Run:
         self._trainer, self._settings, self._evaluated_on = trainer, settings, evaluated_on
         self._records = _divide(records, settings, count_workers(trainer.strategy))
         self._evaluate, self._best, self._chief = evaluate, best, is_chief(trainer.strategy)
-        self._description = {**resume.describe(settings, trainer.learner),
+        self._description = {**resume.describe(settings), **trainer.learner.describe(),
                              **_describe_schedule(records), **(more or {})}
         self._place = resume.Place(self._records, settings)
         self._reporter: Reporter | None = None
@@ -167,7 +167,6 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """The seed of all that the run draws."""
         return self._settings.random_seed
 
     def resume(self) -> bool:
@@ -206,7 +205,6 @@ class Run:
         return saved
 
     def save(self) -> None:
-        """Writes a checkpoint of the step."""
         with Background() as writing:
             self._save(writing)
 
@@ -255,7 +253,9 @@ class Run:
 
 def _any_signal(mean, noted):
     """The number of a signal that a worker has noted, 0 if none has; `mean` is over all workers."""
-    return [number for number in STATUS if mean(noted == number)][-1] if mean(noted) else 0
+    if not mean(noted):
+        return 0
+    return [number for number in STATUS if mean(noted == number)][-1]
 
 
 def _is_time(every, step):
@@ -314,7 +314,6 @@ class BestWeights:
                              "--output_dir.")
 
     def keep(self, step: int, metrics: dict) -> None:
-        """Keeps the weights if they are the best."""
         if self._best and not self._rank(metrics) > self._rank(self._best["metrics"]):
             return
         self._best = {"step": step, "metrics": metrics}

@@ -112,7 +112,6 @@ class _Replica:
         if self._state:
             batch = self.carry(batch, self._state.read())
         pieces = zip(*(tf.split(value, parts) for value in tf.nest.flatten(batch)))
-        sums = grads = None
         states = []
         for part, piece in enumerate(pieces):
             seed = tf.stack([tf.cast(self._seed + part, tf.int32)
@@ -120,8 +119,10 @@ class _Replica:
             measures, gradient, state = self.gradients(
                 tf.nest.pack_sequence_as(batch, piece), number, seed, counts, loss_scale)
             states.append(state)
-            sums = measures if sums is None else sums + measures
-            grads = gradient if grads is None else [a + b for a, b in zip(grads, gradient)]
+            if part == 0:
+                sums, grads = measures, gradient
+            else:
+                sums, grads = sums + measures, [a + b for a, b in zip(grads, gradient)]
         if self._state:
             self._state.write({name: tf.concat([state[name] for state in states], 0)
                                for name in self._learner.carries})
@@ -314,10 +315,10 @@ class Trainer:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`,
         the "name/perplexity" of each language model that has predicted a token, and the results of
         the objectives' `summarize`."""
-        total, state = None, None if self.state else {}
+        total, state = None, {}
         with self.averaged():
             for batch in batches:
-                if state is None:
+                if self.state and total is None:
                     state = self.strategy.run(
                         lambda batch: memory.zeros(self.learner.carries, batch), args=(batch,))
                 sums, state = self._evaluate_step(batch, state)
@@ -400,14 +401,6 @@ def compiles_each_shape(settings: SharedSettings, strategy: tf.distribute.Strate
     return distribution.needs_static_shapes(strategy) or _is_compiled(settings, strategy)
 
 
-def _way_of(settings):
-    """How the gradient is taken, or None."""
-    if getattr(settings, "adv_train", "none") == "none":
-        return None
-    from bert_tf.training import adversarial
-    return adversarial.make(settings)
-
-
 def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
                  make_learner: Callable[[str], Learner], sums_losses: bool = False,
                  trains: bool = True, **factors: tuple) -> Trainer:
@@ -430,14 +423,19 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
         if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
             raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} belong together; "
                              "give both or neither.")
-        decay = {} if settings.weight_decay is None else {"weight_decay": settings.weight_decay}
-        optimizer = make_optimizer(
-            settings.optimizer, rate, **decay, skip_nonfinite=settings.dtype == "float16",
-            **(settings.average_options(settings.num_train_steps)
-               if isinstance(settings, RobustnessSettings) else {}),
-            **join_options(learner.optimizer_options, factors))
+        options = join_options(learner.optimizer_options, factors)
+        if settings.weight_decay is not None:
+            options["weight_decay"] = settings.weight_decay
+        if isinstance(settings, RobustnessSettings):
+            options |= settings.average_options(settings.num_train_steps)
+        optimizer = make_optimizer(settings.optimizer, rate,
+                                   skip_nonfinite=settings.dtype == "float16", **options)
         optimizer.compiles = settings.jit_compile != "false"
+    way = None
+    if getattr(settings, "adv_train", "none") != "none":
+        from bert_tf.training import adversarial
+        way = adversarial.make(settings)
     return Trainer(learner, optimizer, strategy, settings.random_seed,
                    _is_compiled(settings, strategy),
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size,
-                   trains, _way_of(settings))
+                   trains, way)

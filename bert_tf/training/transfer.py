@@ -73,9 +73,8 @@ def freeze(encoder, layers: int) -> None:
         encoder.trainable = False
     elif layers:
         project = getattr(encoder, "embeddings_project", None)
-        for layer in (encoder.embeddings, project, *encoder.layers_[:layers]):
-            if layer:
-                layer.trainable = False
+        for layer in filter(None, (encoder.embeddings, project, *encoder.layers_[:layers])):
+            layer.trainable = False
 
 
 def reinitialize_top(encoder, layers: int) -> None:
@@ -86,8 +85,8 @@ def reinitialize_top(encoder, layers: int) -> None:
     check(encoder.config, reinit_layers=layers)
     if not layers:
         return
-    for layer in (*encoder.layers_[-layers:], encoder.pooler):
-        for variable in layer.weights if layer else ():
+    for layer in filter(None, (*encoder.layers_[-layers:], encoder.pooler)):
+        for variable in layer.weights:
             if len(variable.shape) > 1:
                 variable.assign(encoder.initializer()(variable.shape, variable.dtype))
             else:
@@ -107,11 +106,11 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
         raise InputError(f"--teacher_layers={','.join(map(str, layers))}: give a layer of the "
                          f"teacher, from 0 to {taught.depth - 1}, for each of the network's "
                          f"{own.depth} layers.")
-    source = variables(teacher)
+    source, taken = variables(teacher), "embeddings|encoder/|masked_lm/output_bias"
+    taken += "|masked_lm/transform" * vocab_transform
     for name, variable in variables(learner).items():
         name = renumbered(name, layers)
-        if not re.match("embeddings|encoder/|masked_lm/output_bias" + (
-                "|masked_lm/transform" if vocab_transform else ""), name):
+        if not re.match(taken, name):
             continue
         if name not in source:
             if name.startswith("encoder/"):

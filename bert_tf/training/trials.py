@@ -150,15 +150,18 @@ def summarize(results: dict[str, dict], headline: str) -> dict:
 
 def one_line(result: dict, headline: str, has_ended: bool = False) -> str:
     """One line about a result; `has_ended` if an earlier program trained it."""
-    value = result["metrics"].get(headline)
-    outcome = "trained" if value is None else f"{headline} {value:.4f}"
+    line, value = "trained", result["metrics"].get(headline)
     if result.get(DIVERGED):
-        outcome = f"DIVERGED: not finite in step {result['step']:,}"
-    mark = f"  {DEGENERATE}" if result["degenerate"] else ""
-    note = "; it had ended before and was not trained again" if has_ended else ""
-    seconds = result["seconds"]
-    taken = "" if seconds is None else f", in {duration(seconds)}"
-    return f"{outcome}{taken}{mark}{note}"
+        line = f"DIVERGED: not finite in step {result['step']:,}"
+    elif value is not None:
+        line = f"{headline} {value:.4f}"
+    if result["seconds"] is not None:
+        line += f", in {duration(result['seconds'])}"
+    if result["degenerate"]:
+        line += f"  {DEGENERATE}"
+    if has_ended:
+        line += "; it had ended before and was not trained again"
+    return line
 
 
 def describe(summary: dict) -> str:

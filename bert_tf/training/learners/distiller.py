@@ -177,8 +177,9 @@ def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None
                     if hasattr(settings, flag)} | {name: getattr(teacher, size)
                                     for name, size in kind.sizes.items()}
     weight = getattr(settings, WEIGHTS.get(term.objective, ""), None)
-    return kind(config, loss_weight=term.weight if weight is None else weight, dtype=dtype,
-                **options)
+    if weight is None:
+        weight = term.weight
+    return kind(config, loss_weight=weight, dtype=dtype, **options)
 
 
 def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = None) -> Learner:

@@ -65,8 +65,9 @@ class DualTraining(Distiller):
         values = variables(known)
         for name, variable in variables(teacher).items():
             value = values[name.replace("dual_masked_lm/", "masked_lm/")]
-            more = variable.shape[0] - value.shape[0] if len(value.shape) else 0
-            variable.assign(ops.concatenate([value, variable[-more:]]) if more else value)
+            if variable.shape != value.shape:
+                value = ops.concatenate([value, variable[value.shape[0]:]])
+            variable.assign(value)
         return teacher
 
     def call(self, batch: Batch, training: bool = False,

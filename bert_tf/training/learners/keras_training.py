@@ -51,12 +51,13 @@ class TrainsByKeras:
         return super().evaluate(x, y, *args, **kwargs)  # type: ignore[misc]
 
     def _check_labels(self, x, y=None):
-        features = x if isinstance(x, Mapping) else {}
         for objective in self.objectives:
-            name = next(iter(objective.reads), None)
-            labels = features.get(name) if y is None else y
+            name, labels = "y", y
+            if y is None and isinstance(x, Mapping):
+                name = next(iter(objective.reads), None)
+                labels = x.get(name)
             if labels is not None:
-                objective.check_labels(name if y is None else "y", labels)
+                objective.check_labels(name, labels)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
                      sample_weight: Any = None, training: bool = True) -> Tensor:

@@ -13,14 +13,7 @@ from bert_tf import networks
 from bert_tf import objectives as all_objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.layers.base import (
-    TakesFeatures,
-    Tensor,
-    network_names,
-    register,
-    saved_names,
-    shown_shapes,
-)
+from bert_tf.layers.base import TakesFeatures, Tensor, network_names, register, saved_names
 from bert_tf.layers.changes import NOISES
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
@@ -87,9 +80,6 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         """The configurations of the networks that `of_terms` makes, the product's first."""
         return [config]
 
-    def summary(self, *args: Any, **kwargs: Any) -> None:
-        with shown_shapes(self):
-            super().summary(*args, **kwargs)
 
     @property
     def optimizer_options(self) -> dict[str, Any]:
@@ -113,7 +103,7 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
                           for objective in self.objectives)
         further = [name for objective in self.objectives for name in (
             *objective.inputs, *(POSITIONS & {*objective.reads}))]
-        return {**dict.fromkeys(self.reads, 3 if has_choices else 2), **dict.fromkeys(further, 2)}
+        return {**dict.fromkeys(self.reads, 2 + has_choices), **dict.fromkeys(further, 2)}
 
     @property
     def carries(self) -> dict[str, tuple[int, ...]]:
@@ -139,7 +129,9 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         encoder_seed, *seeds = split_seed(dropout_seed, 1 + len(self.objectives))
         outputs = self.run_network(batch, training, encoder_seed, self.network_options(batch))
         logits = self.read_outputs(outputs, batch, seeds)
-        return {**logits, **({"carried": outputs["carried"]} if "carried" in batch else {})}
+        if "carried" in batch:
+            logits["carried"] = outputs["carried"]
+        return logits
 
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
                     options: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -148,11 +140,10 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))    # [B * C, S]
                 for name in (*self.encoder.reads, *getattr(self.encoder, "also_reads", ()))
                 if batch.get(name) is not None}
-        carried = {"carried": batch["carried"]} if "carried" in batch else {}
-        rows |= {name: batch[name] for name in NOISES if name in batch}
+        rows |= {name: batch[name] for name in (*NOISES, "carried") if name in batch}
         masks = {name: batch[name] for name in _MASKS if name in batch}
         training = training and any(v.trainable for v in self.encoder.weights)
-        return self.encoder({**rows, **carried}, training=training, dropout_seed=dropout_seed,
+        return self.encoder(rows, training=training, dropout_seed=dropout_seed,
                             **{**masks, **(options or {})})
 
     def network_options(self, batch: Batch) -> dict[str, Any]:
@@ -224,7 +215,8 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         total: Tensor = 0.0
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
-            count = count if counts is None else counts[objective.name]
+            if counts is not None:
+                count = counts[objective.name]
             if self.epsilon:
                 count = count + (self.epsilon + objective.extra_count)
             else:
@@ -261,9 +253,9 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
 
 def saved_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a Learner that `get_config` has saved, its parts as objects."""
-    return {key: keras.saving.deserialize_keras_object(value)
-            if key in ("encoder", "objectives") else value
-            for key, value in config.items() if key != "weights"}
+    arguments = {key: value for key, value in config.items() if key != "weights"}
+    return arguments | {key: keras.saving.deserialize_keras_object(config[key])
+                        for key in ("encoder", "objectives")}
 
 
 def gradient(tape: Any, loss: Any, variables: list[Any]) -> list[Any]:

@@ -41,6 +41,7 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
     """
 
     rows_apart = False
+    _is_finite: Any = True
     averages: Sequence = ()
     clip_norm: float
     skip_nonfinite: bool
@@ -166,12 +167,12 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
         done: list = []
         for gradient, variable in sorted(zip(grads, trainable_variables),
                                          key=lambda pair: math.prod(pair[1].shape)):
-            is_large = distribution.is_large(variable)
             # Large ones in turn: else the new moments of all of them are in memory at once. The
             # largest last, when the other gradients are no longer in memory.
-            with distribution.after(done if is_large else []):
+            with distribution.after(done):
                 self.update_step(gradient, variable.value, learning_rate)
-            done = [variable.value] if is_large else done
+            if distribution.is_large(variable):
+                done = [variable.value]
 
 
 def one_pass(function: Callable, shapes: Sequence[Any], types: str) -> Callable:
@@ -334,13 +335,14 @@ class AdamWeightDecay(ClippingOptimizer):
             self._assign([(variable, variable - change), (m, new_m), (v, new_v)])
             return
         never, scale = self.iterations < 0, self._clip_scale if self._is_late[index] else 1.0
-        self._move_in_one_pass(never, self._is_finite if self.skip_nonfinite else True,
-                               gradient, scale, m.value.handle, v.value.handle)
+        self._move_in_one_pass(never, self._is_finite, gradient, scale, m.value.handle,
+                               v.value.handle)
         change = self._change_in_one_pass[self._is_decayed[index]](
             never, variable, m.value, v.value, *scalars)
-        variable.assign_sub(ops.where(self._is_finite, change, 0.0) if self.skip_nonfinite
-                            else change)
-        for average, new in self._averaged([(variable, variable)]) if self.average else ():
+        if self.skip_nonfinite:
+            change = ops.where(self._is_finite, change, 0.0)
+        variable.assign_sub(change)
+        for average, new in self._averaged([(variable, variable)]):
             self.assign(average, new)
 
     def _is_compiled(self, variable):
@@ -350,7 +352,6 @@ class AdamWeightDecay(ClippingOptimizer):
                 and not distribution.is_strategy_in_use())
 
     def _moments(self, gradient, m, v, rounded=lambda product: product):
-        """The new moments."""
         return (rounded(self.beta_1 * m) + rounded((1 - self.beta_1) * gradient),
                 rounded(self.beta_2 * v) + rounded((1 - self.beta_2) * ops.square(gradient)))
 
@@ -371,15 +372,18 @@ class AdamWeightDecay(ClippingOptimizer):
         if self.skip_nonfinite:
             updates = [(old, ops.where(self._is_finite, new, old)) for old, new in updates]
         # A step that is not taken counts with the weights that it leaves.
-        updates = [*updates, *(self._averaged(updates) if self.average else ())]
-        for old, new in updates:
+        for old, new in [*updates, *self._averaged(updates)]:
             self.assign(old, new)
 
     def _averaged(self, updates):
-        """The averages of the weights among `updates`, and their new values."""
+        """The averages of the weights among `updates`, if it keeps such, and their new values."""
+        if not self.average:
+            return
         step = ops.cast(self.iterations - self.average_start, "float32")
-        share = ops.where(step > 0, step / (step + 1) if self.average == "swa" else ops.minimum(
-            self.average_decay, (1 + step) / (10 + step)), 0.0)
+        share = step / (step + 1)
+        if self.average == "ema":
+            share = ops.minimum(self.average_decay, (1 + step) / (10 + step))
+        share = ops.where(step > 0, share, 0.0)
         for old, new in updates:
             index = self._trainable_variables_indices.get(self._var_key(old))
             if index is not None:

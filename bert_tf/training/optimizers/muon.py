@@ -27,8 +27,8 @@ def orthogonalised(x: Tensor) -> Tensor:
     The new singular values are between 0.68 and 1.21 if the old ones are above 0.2% of the norm;
     smaller ones grow to 485 times their share of it, or less.
     """
-    is_tall = x.shape[0] > x.shape[1]
-    x = ops.transpose(x) if is_tall else x      # so that the squares are small
+    if x.shape[0] > x.shape[1]:     # so that the squares are small
+        return ops.transpose(orthogonalised(ops.transpose(x)))
     x = x / (ops.norm(x) + _LEAST)
     rows, columns = x.shape
     if columns < 2 * rows:
@@ -42,7 +42,7 @@ def orthogonalised(x: Tensor) -> Tensor:
             factor = _polynomial(square)
             product = ops.matmul(factor, product)
         x = ops.matmul(product, x)
-    return ops.transpose(x) if is_tall else x
+    return x
 
 
 def as_matrix(path: str, shape: Sequence[int]) -> tuple[int, int, int]:
@@ -83,7 +83,6 @@ class Muon(AdamWeightDecay):
         self.matrices = tuple(matrices)
 
     def is_matrix(self, variable: Any) -> bool:
-        """Whether a variable takes orthogonal steps."""
         return len(variable.shape) > 1 and any(
             re.search(pattern, variable.path) for pattern in self.matrices)
 

@@ -117,11 +117,14 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             steps = self.decay_steps or self.total_steps // 10
             before = self.total_steps - steps
             part = ops.clip((step - before) / max(steps, 1), 0.0, 1.0)
-            tail = 1.0 - (ops.sqrt(part) if row.tail == "root" else part)
-            factor = DECAYS[row.decay](ops.minimum(step, before), self) * tail
+            if row.tail == "root":
+                part = ops.sqrt(part)
+            factor = DECAYS[row.decay](ops.minimum(step, before), self) * (1.0 - part)
         else:
             factor = DECAYS[row.decay](step, self)
-        rate = (self.peak - self.end) * (factor if self.power == 1 else factor**self.power)
+        if self.power != 1:
+            factor = factor**self.power
+        rate = (self.peak - self.end) * factor
         return rate + self.end if self.end else rate
 
     def __call__(self, step):

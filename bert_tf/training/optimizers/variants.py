@@ -131,7 +131,9 @@ class CountedAdam(AdamWeightDecay):
         first, second = (1 - ops.power(ops.cast(beta, variable.dtype), count + 1)
                          for beta in (self.beta_1, self.beta_2))
         moved = variable - rate * ops.sqrt(second) / first * m / (ops.sqrt(v) + self.epsilon)
-        return moved * (1 - rate * self.decay) if self._is_decayed[index] else moved
+        if self._is_decayed[index]:
+            moved = moved * (1 - rate * self.decay)
+        return moved
 
 
 @register
@@ -155,8 +157,9 @@ class Adamax(CountedAdam):
         if callable(self._learning_rate):
             rate = ops.cast(self._learning_rate(count), variable.dtype) * self._rate_factors[index]
         delta = m / (v + self.epsilon)
-        return variable - rate * (delta + self.decay * variable if self._is_decayed[index]
-                                  else delta)
+        if self._is_decayed[index]:
+            delta = delta + self.decay * variable
+        return variable - rate * delta
 
 
 @register
@@ -165,14 +168,14 @@ class AdamaxWeightDecay(CountedAdam):
     corrected, the decay comes before the step, and the rate follows the run's step."""
 
     default_name = "adamaxw"
-
-    def _second_moment(self, v, gradient):
-        return ops.maximum(self.beta_2 * v, ops.abs(gradient) + self.epsilon)
+    _second_moment = Adamax._second_moment
 
     def _moved(self, index, variable, rate, m, v, count):
-        decayed = variable * (1 - rate * self.decay) if self._is_decayed[index] else variable
+        moved = variable
+        if self._is_decayed[index]:
+            moved = moved * (1 - rate * self.decay)
         correction = 1 - ops.power(ops.cast(self.beta_1, variable.dtype), count + 1)
-        return decayed - rate / correction * m / v
+        return moved - rate / correction * m / v
 
 
 @register
@@ -328,8 +331,9 @@ class Adafactor(AdamWeightDecay):
     def _axes(self, shape):
         """The largest axis and the second largest, if the moments of this shape are factored."""
         axes = sorted(range(len(shape)), key=lambda axis: -shape[axis])[:2]
-        fits = len(axes) == 2 and shape[axes[1]] >= self.min_dim_size_to_factor
-        return axes if self.factored and fits else None
+        if self.factored and len(axes) == 2 and shape[axes[1]] >= self.min_dim_size_to_factor:
+            return axes
+        return None
 
     def _add_state(self, variables):
         self._slots = []
