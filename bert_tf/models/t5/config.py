@@ -109,6 +109,7 @@ class T5Config(Sizes):
     has_encoder = property(lambda self: self.architecture == "encoder_decoder")
     # Whether the feed-forward network multiplies two hidden layers.
     is_gated = property(lambda self: self.feed_forward_proj == "gated-gelu")
+    hidden_names = property(lambda self: ("wi_0", "wi_1") if self.is_gated else ("wi",))
     decoder_layers = property(lambda self: self.num_decoder_layers or self.num_layers)
     # The factor of the decoder's output before the word embeddings predict.
     logit_scale = property(lambda self: self.d_model**-0.5 if self.tie_word_embeddings else 1.0)
@@ -122,8 +123,9 @@ class T5Config(Sizes):
     @property
     def stacks(self) -> dict[str, int]:     # type: ignore[override]
         """The number of layers of each stack, by its name."""
-        encoder = {"encoder": self.num_layers} if self.has_encoder else {}
-        return {**encoder, "decoder": self.decoder_layers}
+        if not self.has_encoder:
+            return {"decoder": self.decoder_layers}
+        return {"encoder": self.num_layers, "decoder": self.decoder_layers}
 
     # The names that code for all networks uses.
     hidden_size = embedding_width = property(lambda self: self.d_model)
@@ -144,15 +146,15 @@ class T5Config(Sizes):
     def weights(self) -> dict[str, str]:
         attention = {"layer_norm/scale": "H", "query/kernel": "HZ", "key/kernel": "HZ",
                      "value/kernel": "HZ", "output/kernel": "ZH"}
-        of_encoder = attention | dict.fromkeys(("query/kernel", "key/kernel"), "HA")
-        hidden = ("wi_0", "wi_1") if self.is_gated else ("wi",)
-        feed_forward = {"layer_norm/scale": "H", **{f"{name}/kernel": "HI" for name in hidden},
-                        "wo/kernel": "IH"}
+        of_stacks = {"encoder": attention | dict.fromkeys(("query/kernel", "key/kernel"), "HA"),
+                     "decoder": attention}
+        feed_forward = {"layer_norm/scale": "H", "wo/kernel": "IH",
+                        **{f"{name}/kernel": "HI" for name in self.hidden_names}}
         shapes = {"embeddings/word_embeddings": "VH"}
         if not self.tie_word_embeddings:
             shapes["logits/kernel"] = "HV"
         for stack in self.stacks:
-            parts = {"attention": of_encoder if stack == "encoder" else attention}
+            parts = {"attention": of_stacks[stack]}
             if stack == "decoder" and self.has_encoder:
                 parts["cross_attention"] = attention
             parts["feed_forward"] = feed_forward

@@ -117,16 +117,18 @@ def _open_model(job, output_dir):
 def _plan(job, settings, sources):
     """The `Member` of all tasks together, whose splits are the files to score and to predict."""
     model = _open_model(job, settings.output_dir)
-    saved = None if job.do_train else model.saved
+    options, max_seq_length = {}, LONGEST_INPUT
+    if model.saved and not job.do_train:
+        options, max_seq_length = model.saved.options, model.saved.max_seq_length
     check_labels(sources, model.tokenizer, job.max_target_length)
     longest = longest_target(sources, model.tokenizer)
     options = settle(
-        {name: getattr(job, name) for name in GENERATION}, saved.options if saved else {},
+        {name: getattr(job, name) for name in GENERATION}, options,
         {**GENERATION, "max_target_length": longest or GENERATION["max_target_length"]})
     if options["beams"] == 1 and job.alpha not in (None, GENERATION["alpha"]):
         raise InputError(f"--alpha={job.alpha} is for beam search; give --beams too, or leave the "
                          "flag out.")
-    model.max_seq_length = job.max_seq_length or (saved.max_seq_length if saved else LONGEST_INPUT)
+    model.max_seq_length = job.max_seq_length or max_seq_length
     if job.do_train:
         model.config = dataclasses.replace(model.config, dropout_rate=job.dropout_rate)
     dev, test = ({f"{file.name}_{split}": file for file in sources.of(split)}
@@ -231,6 +233,5 @@ class TextTuning:
                 self.member.model.config, (Term("SequenceLM"),), dtype))
 
     def _measure(self):
-        """The scores of the files to score on."""
         scores = self.evaluate(functools.partial(self.predict, self._trainer))
         return {name: value for name, value in scores.items() if name != "degenerate"}

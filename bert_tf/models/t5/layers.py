@@ -177,9 +177,8 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         factor = config.initializer_factor
         self.layer_norm = RMSNorm(config, dtype=self.dtype_policy)
-        names = ("wi_0", "wi_1") if config.is_gated else ("wi",)
         self.hidden = [self.dense(config.d_ff, name, use_bias=False, initializer=truncated(factor))
-                       for name in names]
+                       for name in config.hidden_names]
         dtype = "float32" if self.compute_dtype == "float16" else self.dtype_policy
         self.wo = Dense(config.d_model, use_bias=False, name="wo", dtype=dtype,
                         kernel_initializer=truncated(factor))
@@ -213,8 +212,9 @@ class T5Layer(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         policy, self.reads_encoder, self.num_fixed = self.dtype_policy, reads_encoder, num_fixed
         self.attention = T5Attention(config, num_fixed, name="attention", dtype=policy)
-        self.cross_attention = T5Attention(
-            config, name="cross_attention", dtype=policy) if reads_encoder else None
+        self.cross_attention = None
+        if reads_encoder:
+            self.cross_attention = T5Attention(config, name="cross_attention", dtype=policy)
         self.feed_forward = T5FeedForward(config, name="feed_forward", dtype=policy)
 
     def build(self, input_shape: Any = None) -> None:
@@ -294,7 +294,8 @@ class T5Embeddings(FromConfig, keras.layers.Layer):
         """integer [B, S] -> float [B, S, H]."""
         x = ops.take(ops.cast(self.word_embeddings, self.compute_dtype), ids, axis=0)
         # Residuals of released models are too large for float16, so they are summed in float32.
-        x = ops.cast(x, "float32") if self.compute_dtype == "float16" else x
+        if self.compute_dtype == "float16":
+            x = ops.cast(x, "float32")
         return dropout(x, self.config.dropout_rate, dropout_seed, shared=1)
 
 
@@ -310,10 +311,11 @@ class T5Stack(FromConfig, keras.layers.Layer):
         self.relative_bias = RelativeBias(
             config, is_encoder or config.architecture == "prefix_lm",
             name="relative_attention_bias", dtype=policy)
-        self.layers_: list[Any] = [
-            T5Layer(config, config.has_encoder and not is_encoder,
-                    len(config.fixed_heads) if is_encoder else 0, name=f"layer_{i}", dtype=policy)
-            for i in range(config.num_layers if is_encoder else config.decoder_layers)]
+        count, num_fixed, reads_encoder = config.decoder_layers, 0, config.has_encoder
+        if is_encoder:
+            count, num_fixed, reads_encoder = config.num_layers, len(config.fixed_heads), False
+        self.layers_: list[Any] = [T5Layer(config, reads_encoder, num_fixed, name=f"layer_{i}",
+                                           dtype=policy) for i in range(count)]
         self.layer_norm = RMSNorm(config, dtype=policy)
 
     def build(self, input_shape: Any = None) -> None:

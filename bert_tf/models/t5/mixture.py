@@ -97,7 +97,6 @@ class TextMixture:
 
     @property
     def size(self) -> int:
-        """The number of examples."""
         return sum(len(targets) for _, targets in self.tasks.values())
 
     def identity(self) -> dict[str, Any]:
@@ -166,5 +165,6 @@ class TextMixture:
             rows = sorted(itertools.islice(drawn, batches * global_batch),
                           key=lambda row: lengths[row[0]][row[1]])
             order = np.random.Generator(np.random.PCG64([seed, pool])).permutation(batches)
-            for place in order[rest // global_batch if pool == first else 0:]:
+            for place in order[rest // global_batch:]:
                 yield rows[place * global_batch:(place + 1) * global_batch]
+            rest = 0

@@ -41,17 +41,19 @@ class T5(Network):
         super().__init__(config, name=name, **kwargs)
         policy = self.dtype_policy
         self.embeddings = T5Embeddings(config, name="embeddings", dtype=policy)
-        self.encoder_stack: Any = T5Stack(
-            config, True, name="encoder", dtype=policy) if config.has_encoder else None
-        self.decoder_stack = T5Stack(config, False, name="decoder", dtype=policy)
-        self.logits_layer = None if config.tie_word_embeddings else self.dense(
-            config.vocab_size, "logits", use_bias=False,
-            initializer=truncated(config.initializer_factor))
-        self.seed_generator = keras.random.SeedGenerator()
-        self.build()
-        if not config.has_encoder:
+        self.encoder_stack: Any = None
+        if config.has_encoder:
+            self.encoder_stack = T5Stack(config, True, name="encoder", dtype=policy)
+        else:
             self.reads = self.reads[1:]
             self.also_reads = ("encoder_input_tokens", *self.also_reads[1:])
+        self.decoder_stack = T5Stack(config, False, name="decoder", dtype=policy)
+        self.logits_layer: Any = None
+        if not config.tie_word_embeddings:
+            self.logits_layer = self.dense(config.vocab_size, "logits", use_bias=False,
+                                           initializer=truncated(config.initializer_factor))
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
 
     def build(self, input_shape: Any = None) -> None:
         for layer in (self.embeddings, self.encoder_stack, self.decoder_stack):
@@ -129,8 +131,11 @@ class T5(Network):
             visible = ops.logical_and(visible, same_segment(segments, segments))
         if encoded is not None:
             memory, keys = encoded["output"], encoded["segments"]
-            memory_bias = hide(ops.not_equal(keys, 0)[:, None, None, :] if segments is None
-                               else same_segment(segments, keys))
+            if segments is None:
+                visible_keys = ops.not_equal(keys, 0)[:, None, None, :]
+            else:
+                visible_keys = same_segment(segments, keys)
+            memory_bias = hide(visible_keys)
         x = self.embeddings(tokens, seeds[0])
         outputs = self.decoder_stack(x, hide(visible), memory, memory_bias, seeds[1], head_masks)
         return {**outputs, "embeddings": x}

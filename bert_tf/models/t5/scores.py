@@ -100,7 +100,9 @@ def read_texts(task: TextTask, texts: Sequence[str]) -> list:
     """Returns the labels, numbers or texts that a model has written, in the form that is scored."""
     if task.words:
         return [label_of(text, task.words) for text in texts]
-    return [number_of(text) for text in texts] if task.is_number else list(texts)
+    if task.is_number:
+        return list(map(number_of, texts))
+    return list(texts)
 
 
 def score(task: TextTask, examples: Sequence[TextExample], predictions: Sequence[str]
@@ -143,7 +145,7 @@ class TextPredictions(SplitPredictions):
         path = os.path.join(folder, f"{self._file.name}_{split}_predictions.tsv")
         with write_aside(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(" ".join(text.split("\t")) + "\n" for text in predicted)
-        submission = write_submission(folder, self._file, predicted) if is_test else None
+        submission = is_test and write_submission(folder, self._file, predicted)
         if not submission:
             return [path]
         self.archive_of = "superglue" if self._file.task.submitted else "glue"

@@ -195,7 +195,6 @@ class Runs:
 
     @classmethod
     def join(cls, runs: Iterable[np.ndarray]) -> "Runs":
-        """Joins one array for each run."""
         runs = list(runs)
         tokens = np.concatenate([np.zeros(0, np.int32), *runs]).astype(np.int32)
         return cls(tokens, np.concatenate([[0], np.cumsum([len(run) for run in runs], dtype=int)]))

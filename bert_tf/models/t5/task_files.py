@@ -53,12 +53,10 @@ class Sources:
 
     @property
     def names(self) -> list[str]:
-        """The names of the tasks."""
         return list(dict.fromkeys(file.task.name for files in self.files.values()
                                   for file in files))
 
     def of(self, split: str) -> list[TextFile]:
-        """Returns the files of a split."""
         return self.files.get(split, [])
 
     def mixture(self, tokenizer, max_seq_length: int, max_target_length: int, padding: str):
@@ -211,8 +209,8 @@ def _find(name, folder, split):
         paths = [(part, official.path(folder, part)) for part in official.splits
                  if part.split("_")[0] == split and official.has_file(folder, part)]
     else:
-        files = [task.files[split]] if split in task.files else []
-        paths = [(split, path) for file in files if is_file(path := os.path.join(folder, file))]
+        paths = [(part, path) for part, file in task.files.items()
+                 if part == split and is_file(path := os.path.join(folder, file))]
     if not paths:
         raise InputError(f"--data_dir: there is no {split} file of {name} in {folder!r}; "
                          "name its folder, or leave the task out.")
@@ -225,7 +223,9 @@ def _folder_of(folder, task, count):
     set for several tasks has a configuration for each."""
     if is_library_name(folder):
         known = _same_as(task)
-        return configuration(folder, OF_SUITES[known]) if known and count > 1 else folder
+        if known and count > 1:
+            return configuration(folder, OF_SUITES[known])
+        return folder
     official = TASKS.get(task.official or task.submitted)
     names = (official.name, official.folder_of or official.name) if official else ()
     return named_folder(folder, task.name, *names, task.name.removeprefix("super_glue_")) or folder

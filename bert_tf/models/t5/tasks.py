@@ -66,7 +66,6 @@ class TextTask:
 
     @property
     def is_number(self) -> bool:
-        """Whether targets are numbers."""
         return bool(self.columns) and not self.words
 
     def write(self, texts: Sequence[str], label: int | float | None) -> TextExample:
@@ -101,7 +100,7 @@ def write_question(question: str, context: str | None, answers: Sequence[str] = 
     parts = ["squad trivia question:", question]
     if context is not None:
         parts = ["question:", question, "context:", pad_punctuation(context)]
-    return TextExample(_BLANKS.sub(" ", " ".join(parts)), answers[0] if answers else "", answers)
+    return TextExample(_BLANKS.sub(" ", " ".join(parts)), next(iter(answers), ""), answers)
 
 
 def _read_squad(path, has_targets, with_context=True):
@@ -115,7 +114,7 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
     """A task whose lines have a field for each column, and a label: a word, a number or a bool.
     `label` has the file's labels in the order of `words`, `fields` the columns' fields if they
     differ."""
-    values = words if label is None else label
+    values = label or words
 
     def write(number, row, has_targets):
         target = words[values.index(row["label"])] if has_targets else UNKNOWN
@@ -180,16 +179,17 @@ def _read_tags(path, has_targets):
 
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
     """Yields the examples of a user's file: input, tab, target; no header; quotes are plain."""
-    if forms.form_of(path) not in ("", "tsv"):
-        raise InputError(f"{path} is a table or JSON, and each line must have an input"
-                         f"{', a tab and a target' if has_targets else ''}; convert it.")
     width, line = 1 + has_targets, 0
+    columns = "an input" + ", a tab and a target" * has_targets
+    if forms.form_of(path) not in ("", "tsv"):
+        raise InputError(f"{path} is a table or JSON, and each line must have {columns}; convert "
+                         "it.")
     for line, text in read_lines(path):
         row = text.split("\t")
         if len(row) not in (width, 2):
-            raise InputError(f"{path}, line {line} has {len(row)} columns; give an input"
-                             f"{', a tab and a target' if has_targets else ''} on each line.")
-        yield TextExample(row[0], row[1] if len(row) > 1 else "")
+            raise InputError(f"{path}, line {line} has {len(row)} columns; give {columns} on each "
+                             "line.")
+        yield TextExample(*row)
     if not line:
         raise InputError(f"{path} is empty: it must hold at least one example.")
 
@@ -264,7 +264,6 @@ def text_task(official: str) -> TextTask | None:
 
 
 def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
-    """Yields the examples of a split's file."""
     has_targets = not split.startswith("test")
     if task.read:
         for text in task.read(path, has_targets):
