@@ -11,6 +11,7 @@ from bert_tf.bert.layers import SelfAttention, join_heads, split_heads
 from bert_tf.config import PATTERNS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.encoder import EncoderLayer
+from bert_tf.layers.functions import plus
 from bert_tf.layers.seeds import dropout
 
 _LOOK_BACK = ("previous", "left")
@@ -88,9 +89,8 @@ class FixedPatternAttention(SelfAttention):
             query = split_heads(self.query(x) * size**-0.5, size)       # [B, N - F, S, D]
             key = split_heads(self.key(x), size)
             scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-            scores = ops.cast(scores, "float32")                        # [B, N - F, S, S]
-            learned = ops.softmax(scores if scores_bias is None else scores + scores_bias)
-            learned = ops.cast(learned, self.compute_dtype)
+            scores = plus(ops.cast(scores, "float32"), scores_bias)     # [B, N - F, S, S]
+            learned = ops.cast(ops.softmax(scores), self.compute_dtype)
             rate = self.config.attention_probs_dropout_prob
             dropped = ops.concatenate([probs, dropout(learned, rate, dropout_seed)], 1)
             probs = ops.concatenate([probs, learned], 1)                # [B, N, S, S]

@@ -87,11 +87,12 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
     size = min((sum(lengths[number] for number in row) // steps for row in sentences),
                default=0) * steps
     first, last = (np.array([index], np.int32) for index in (vocabulary.cls_id, vocabulary.sep_id))
+    step = 1
     if reverse:
-        first, last = last, first
+        first, last, step = last, first, -1
     read, following = [], []
     for row in sentences:
-        parts = [tokens[starts[order[i]]:starts[order[i] + 1]][::-1 if reverse else 1] for i in row]
+        parts = [tokens[starts[order[i]]:starts[order[i] + 1]][::step] for i in row]
         none = [np.zeros(0, np.int32)]
         read.append(np.concatenate([*none, *(x for words in parts for x in (first, words))])[:size])
         following.append(np.concatenate(
@@ -227,9 +228,10 @@ class RowInstances(pretraining.Instances):
             columns = stream_rows(documents, vocabulary.sep_id, rows, steps)
         else:
             texts = texts_of(documents, vocabulary.sep_id, segments.pairing == "line_texts")
+            if segments.reverse:
+                texts = list(map(reverse, texts))
             make = autoencoder if segments.autoencoder else language_model
-            columns = text_rows((make(reverse(texts[i]) if segments.reverse else texts[i])
-                                 for i in shuffled(len(texts))), rows, steps)
+            columns = text_rows((make(texts[i]) for i in shuffled(len(texts))), rows, steps)
         ids = columns["input_ids"]
         slices = np.zeros((len(ids), 5), np.int32)
         slices[:, 1] = columns.get("input_mask", np.ones_like(ids)).sum(1)

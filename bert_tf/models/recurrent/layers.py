@@ -50,8 +50,8 @@ class Lstm(keras.layers.Layer):
     def call(self, x: Tensor, is_token: Tensor | None = None,
              state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Runs all steps of x, float [B, S, I]; returns the outputs, float [B, S, P], and the state
-        after the last step, float [B, state_size]. Steps with False in `is_token`, boolean [B, S],
-        keep the state, without an output. `state` is before the first step; None: zeros."""
+        after the last step, float [B, state_size]. Steps with 0 in `is_token`, integer or boolean
+        [B, S], keep the state, without an output. `state` is before the first step; None: zeros."""
         kernel = ops.cast(self.kernel, x.dtype)
         of_input = ops.matmul(x, kernel[:self.inputs]) + ops.cast(self.bias, x.dtype)
         recurrent, units = kernel[self.inputs:], self.units
@@ -131,9 +131,10 @@ class CharacterCnn(FromConfig, keras.layers.Layer):
              for i in range(config.n_highway)] for name in ("carry", "transform"))
         for carry in self.carries:
             carry.bias_initializer = keras.initializers.Constant(_FIRST_CARRY)
-        self.projection = self.dense(
-            config.projection_dim, "projection",
-            initializer=_normal(total)) if total != config.projection_dim else None
+        self.projection: Any = None
+        if total != config.projection_dim:
+            self.projection = self.dense(config.projection_dim, "projection",
+                                         initializer=_normal(total))
 
     def build(self, input_shape: Any = None) -> None:
         width, total = self.config.char_embedding_dim, self.config.num_filters

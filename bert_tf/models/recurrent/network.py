@@ -99,7 +99,7 @@ class Elmo(Network):
             carried: Mapping[str, Tensor] = MappingProxyType({}),
             seeds: Any = None) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Runs the LSTMs of one of `WAYS` on tokens in reading order, float [B, S, P], which exist
-        where `mask`, boolean [B, S], is True. `seeds` of dropout are one an LSTM and one for the
+        where `mask`, integer [B, S], is not 0. `seeds` of dropout are one an LSTM and one for the
         last output; for `carried` see `call`. Returns each LSTM's output, float [B, S, P], and the
         states after the last step."""
         rate, outputs, states = self.config.hidden_dropout_prob, [], {}
@@ -142,9 +142,8 @@ class Elmo(Network):
                     for way, tokens in zip(WAYS, (x, self.embed(inputs, "reverse_")))}
             return {**{f"{way}_output": outputs[-1] for way, (outputs, _) in ways.items()},
                     "carried": {**ways["forward"][1], **ways["backward"][1]}}
-        mask = None if input_mask is None else ops.cast(input_mask, "bool")
-        forward, after = self.run("forward", x, mask, carried, seeds["forward"])
-        backward, before = self.run("backward", reverse_tokens(x, input_mask), mask, carried,
+        forward, after = self.run("forward", x, input_mask, carried, seeds["forward"])
+        backward, before = self.run("backward", reverse_tokens(x, input_mask), input_mask, carried,
                                     seeds["backward"])
         layers = [ops.concatenate([a, reverse_tokens(b, input_mask)], axis=-1)
                   for a, b in zip(forward, backward)]
@@ -231,14 +230,13 @@ class SequenceLstm(Network):
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         input_mask = inputs.get("input_mask")
-        mask = None if input_mask is None else ops.cast(input_mask, "bool")
         x = embedded = self.embeddings(inputs["input_ids"], dropout_seed)
         layers, states, carried = [], {}, inputs.get("carried", {})
         if carried and "is_start" in inputs:
             goes_on = 1.0 - ops.cast(inputs["is_start"], "float32")         # [B, 1]
             carried = {name: value * goes_on for name, value in carried.items()}
         for lstm in self.lstms:
-            x, state = lstm(x, mask, carried.get(lstm.name))
+            x, state = lstm(x, input_mask, carried.get(lstm.name))
             states[lstm.name] = ops.cast(ops.stop_gradient(state), "float32")
             layers.append(x)
         return {"embedding_output": embedded, "layer_outputs": layers, "sequence_output": x,
@@ -288,7 +286,8 @@ class BiLstm(Network):
         """
         ids = inputs["input_ids"]
         mask, segments = inputs.get("input_mask"), inputs.get("segment_ids")
-        mask = ops.ones_like(ids) if mask is None else mask
+        if mask is None:
+            mask = ops.ones_like(ids)
         x = self.embeddings(ids)
         if not self.config.pairs:
             states, ends = self._read(x, mask)

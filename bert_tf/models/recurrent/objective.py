@@ -226,7 +226,8 @@ class StepClassification(LabelHead):
         if self.label_gain:
             x = ops.concatenate([x[:, None], outputs["sequence_output"]], axis=1)
         x = dropout(x, self.dropout_rate, dropout_seed)
-        x = self.hidden(x) if self.hidden else x
+        if self.hidden:
+            x = self.hidden(x)
         logits = ops.cast(self.classifier(x), "float32")
         if self.num_labels == 2:
             logits = ops.concatenate([ops.zeros_like(logits), logits], axis=-1)
@@ -260,7 +261,9 @@ class StepClassification(LabelHead):
         return super().accuracy(logits, labels, weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
-        return super().answers(logits[:, 0] if self.label_gain else logits)
+        if self.label_gain:
+            logits = logits[:, 0]
+        return super().answers(logits)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "hidden_size": self._hidden_size,

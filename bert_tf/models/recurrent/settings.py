@@ -17,6 +17,5 @@ class SampledSettings:
 
     @property
     def term_options(self) -> dict[str, int]:
-        """Options of the objectives of all terms."""
         count = self.n_negative_samples_batch
         return {} if count is None else {"n_negative_samples_batch": count}

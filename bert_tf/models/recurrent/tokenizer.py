@@ -31,7 +31,9 @@ def _read_lines(path):
     except UnicodeDecodeError as error:
         raise InputError(f"vocabulary {path!r} is not UTF-8 ({error}); save it as UTF-8."
                          ) from error
-    return content, lines[:-1] if not lines[-1] else lines
+    if not lines[-1]:
+        lines.pop()
+    return content, lines
 
 
 class SpelledVocabulary(Vocabulary):

@@ -62,9 +62,11 @@ class UniversalConfig(BertConfig):
             "attention/LayerNorm": "norm H",
             **{f"attention/{part}/kernel": "HH"
                for part in ("self/query", "self/key", "self/value", "output/dense")},
-            "LayerNorm": "norm H", "intermediate/dense": "dense HI", "output/dense": "dense IH",
-            **({"halting": "dense H1"} if self.halts else {}),
-            **({"step_embeddings": "LH"} if self.step_timing_signal_type == "learned" else {})}
+            "LayerNorm": "norm H", "intermediate/dense": "dense HI", "output/dense": "dense IH"}
+        if self.halts:
+            layer["halting"] = "dense H1"
+        if self.step_timing_signal_type == "learned":
+            layer["step_embeddings"] = "LH"
         return {
             "embeddings/word_embeddings": "VE", "embeddings/token_type_embeddings": "TE",
             **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},

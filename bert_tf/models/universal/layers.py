@@ -79,10 +79,11 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
         self.intermediate = self.dense(config.intermediate_size, initializer=_INITIALIZER,
                                        activation=ACTIVATIONS[config.hidden_act])
         self.output_ = self.dense(width, initializer=_INITIALIZER)
-        self.halting: Any = Dense(
-            1, "sigmoid", name="halting", dtype="float32", kernel_initializer=_INITIALIZER,
-            bias_initializer=keras.initializers.Constant(config.act_halting_bias_init),
-        ) if config.halts else None
+        self.halting: Any = None
+        if config.halts:
+            self.halting = Dense(
+                1, "sigmoid", name="halting", dtype="float32", kernel_initializer=_INITIALIZER,
+                bias_initializer=keras.initializers.Constant(config.act_halting_bias_init))
         self.step_embeddings = None
 
     def build(self, input_shape: Any = None) -> None:
@@ -110,8 +111,10 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
         config = self.config
         length, width = ops.shape(x)[1], config.hidden_size
         positions = ops.convert_to_tensor(timing_signal(config.max_position_embeddings, width))
-        signal = (timing_signal(config.depth, width)[step] if self.step_embeddings is None
-                  else self.step_embeddings[step] * width**0.5)                     # [H]
+        if self.step_embeddings is None:
+            signal = timing_signal(config.depth, width)[step]                       # [H]
+        else:
+            signal = self.step_embeddings[step] * width**0.5
         return x + ops.cast(positions[:length] + signal, x.dtype)
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
@@ -157,4 +160,6 @@ class Halting:
         """The output after a step, float [B, S, H], from the one before, its vectors and weights
         [B, S]."""
         weights = ops.cast(weights, x.dtype)[:, :, None]
-        return x * weights + (before if self._accumulates else before * (1 - weights))
+        if not self._accumulates:
+            before = before * (1 - weights)
+        return x * weights + before

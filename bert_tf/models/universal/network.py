@@ -13,6 +13,8 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm, check_length, padding_bias
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import Network, Tensor, register
+from bert_tf.layers.changes import of_layer
+from bert_tf.layers.functions import plus
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.models.universal.layers import Halting, ScaledEmbeddings, UniversalLayer
 
@@ -71,7 +73,7 @@ class UniversalTransformer(Network):
         bias = attention_bias
         if inputs.get("input_mask") is not None:
             padding = padding_bias(inputs["input_mask"], _PADDING)      # [B, 1, 1, S]
-            bias = padding if bias is None else padding + ops.cast(bias, padding.dtype)
+            bias = plus(padding, bias)
         x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seed)
         outputs = {"embedding_output": x, **self.take_steps(x, bias, head_mask, of_steps)}
         if not return_attention:
@@ -96,9 +98,10 @@ class UniversalTransformer(Network):
         seeds, result = split_seed(dropout_seed, self.config.depth), ops.zeros_like(x)
         for step in range(self.config.depth):
             x = layer.add_signals(x, step)
-            weights = halting.take_step(
-                layer.halting(ops.cast(x, "float32"))[:, :, 0]) if halting else None    # [B, S]
-            x, maps = layer(x, bias, None if head_mask is None else head_mask[step], seeds[step])
+            if halting:
+                ends = layer.halting(ops.cast(x, "float32"))[:, :, 0]               # [B, S]
+                weights = halting.take_step(ends)
+            x, maps = layer(x, bias, of_layer(head_mask, step), seeds[step])
             result = x if halting is None else halting.mix(result, x, weights)
             outputs["layer_outputs"].append(self.norm(result))
             for name in _MAPS:
