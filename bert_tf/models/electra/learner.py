@@ -68,12 +68,14 @@ def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> Enco
     if not settings.untied_generator:
         return config
     width = round(config.hidden_size * settings.generator_hidden_size)
+    embedding_size: int | None = config.embedding_width
+    if settings.untied_generator_embeddings:
+        embedding_size = None
     with naming("--generator_hidden_size, --generator_layers"):
         return dataclasses.replace(
             config, hidden_size=width, num_attention_heads=max(1, width // 64),
             num_hidden_layers=round(config.num_hidden_layers * settings.generator_layers),
-            intermediate_size=4 * width, embedding_size=(
-                None if settings.untied_generator_embeddings else config.embedding_width))
+            intermediate_size=4 * width, embedding_size=embedding_size)
 
 
 @register
@@ -145,8 +147,9 @@ class Electra(Learner):
     def configs(cls, config: EncoderConfig, settings: GeneratorSettings | None = None
                 ) -> list[Sizes]:
         settings = settings or cls.default_settings
-        has_generator = settings.electra_objective and not settings.uniform_generator
-        return [config, *([cls.generator_config(config, settings)] if has_generator else [])]
+        if settings.uniform_generator or not settings.electra_objective:
+            return [config]
+        return [config, cls.generator_config(config, settings)]
 
     generator_config = staticmethod(generator_config)
 
@@ -193,7 +196,6 @@ class Electra(Learner):
                 "original_ids": original}
 
     def _rows(self, batch):
-        """The features that the networks read."""
         return {name: batch[name] for name in (*self.encoder.reads, *PACKED)
                 if batch.get(name) is not None}
 
@@ -214,12 +216,14 @@ class Electra(Learner):
         return models
 
     def describe(self) -> dict[str, Any]:
-        generator = {} if self.generator is None else self.generator.config.to_dict()
+        values = {**super().describe(), "generator_config": {}, "temperature": self.temperature,
+                  "disallow_correct": self.disallow_correct}
+        if self.generator is not None:
+            values["generator_config"] = self.generator.config.to_dict()
         # The others of --discriminator are terms of other names.
-        written = getattr(self.objectives[-1], "written_only", False)
-        return {**super().describe(), "generator_config": generator,
-                "temperature": self.temperature, "disallow_correct": self.disallow_correct,
-                **({"discriminator": "replaced_token_written"} if written else {})}
+        if getattr(self.objectives[-1], "written_only", False):
+            values["discriminator"] = "replaced_token_written"
+        return values
 
     def get_config(self) -> dict[str, Any]:
         generator = self.generator and "encoder"

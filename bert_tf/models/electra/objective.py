@@ -98,7 +98,6 @@ class ReplacedToken(Objective):
                 self.weights_of(batch))
 
     def count(self, batch: Batch) -> Tensor:
-        """See `Objective`; labels are not needed."""
         return ops.sum(self.weights_of(batch))
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -156,5 +155,4 @@ class AllTokensLM(MaskedLM):
         return batch["original_ids"], ops.cast(batch["input_mask"], "float32")
 
     def count(self, batch: Batch) -> Tensor:
-        """See `Objective`; labels are not needed."""
         return ops.sum(ops.cast(batch["input_mask"], "float32"))

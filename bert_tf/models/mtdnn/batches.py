@@ -46,22 +46,22 @@ def of_task(batch: Mapping[str, np.ndarray], number: int,
                 if name not in ("label_ids", "is_real_example", *_TAUGHT)}
     labels, ones = batch["label_ids"], np.ones([rows, 1], np.int32)
     none = np.zeros([rows, 1, length], np.int32)
+    word_labels, taught, taught_words = none, batch, {}
+    if of_words:
+        word_labels, labels, taught, taught_words = labels[:, None], 0 * ones, {}, batch
     if shared.words or of_words:
-        features |= {WORD_LABELS: labels[:, None] if of_words else none,
-                     WORD_WEIGHTS: features.get(WORD_WEIGHTS, none)}
+        features |= {WORD_LABELS: word_labels, WORD_WEIGHTS: features.get(WORD_WEIGHTS, none)}
     if shared.soft_labels:
         logits = np.zeros([rows, 0], np.float32)
-        more = {} if of_words else batch
-        features |= {_TAUGHT[0]: _padded(more.get(_TAUGHT[0], logits), shared.soft_labels),
-                     _TAUGHT[1]: more.get(_TAUGHT[1], ones)}
+        features |= {_TAUGHT[0]: _padded(taught.get(_TAUGHT[0], logits), shared.soft_labels),
+                     _TAUGHT[1]: taught.get(_TAUGHT[1], ones)}
     if shared.soft_tags:
         logits = np.zeros([rows, 0, length], np.float32)
-        more = batch if of_words else {}
-        features |= {WORD_LOGITS: _padded(more.get(_TAUGHT[0], logits), shared.soft_tags),
-                     IS_WORD_LABELLED: more.get(_TAUGHT[1], none[:, 0] + 1)[:, None]}
+        features |= {WORD_LOGITS: _padded(taught_words.get(_TAUGHT[0], logits), shared.soft_tags),
+                     IS_WORD_LABELLED: taught_words.get(_TAUGHT[1], none[:, 0] + 1)[:, None]}
     if shared.soft_labels or shared.soft_tags:
         features[IS_TAUGHT] = ones * is_taught
-    return {**features, "label_ids": (0 * ones if of_words else labels).astype(np.float32),
+    return {**features, "label_ids": labels.astype(np.float32),
             "is_real_example": batch["is_real_example"],
             "task_number": np.full([rows, 1], number, np.int32)}
 
@@ -123,7 +123,6 @@ class TaskBatches:
 
     @property
     def size(self) -> int:
-        """The number of examples of all tasks."""
         return sum(examples.size for examples in self.sets.values())
 
     def identity(self) -> dict[str, Any]:
@@ -139,7 +138,6 @@ class TaskBatches:
         return dataclasses.replace(self, step=step)
 
     def _batches(self, seed, parts) -> Iterator[list[dict[str, np.ndarray]]]:
-        """Yields the parts of each batch."""
         sets = list(self.sets.values())
         for task, members in dataclasses.replace(self.order, seed=seed).steps()[self.step:]:
             rows = np.array(members)

@@ -75,7 +75,8 @@ class MultiTaskLearner(Learner):
         tasks: Tensor = 0.0
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
-            count = count if counts is None else counts[objective.name]
+            if counts is not None:
+                count = counts[objective.name]
             total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
             if objective in self.heads:
                 tasks += ops.cast(count > 0, "float32")

@@ -51,12 +51,10 @@ class TaskOrder:
 
     @property
     def counts(self) -> list[int]:
-        """The number of batches of each task."""
         return [-(-size // self.batch_size) for size in self.sizes]
 
     @property
     def steps_of_epoch(self) -> int:
-        """The steps of one epoch."""
         first, *others = self.counts
         if not self.ratio:
             return first + sum(others)

@@ -56,7 +56,7 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
             it, because no blank begins it.
     """
     rng = GENERATORS[generator](block_seed(seed, epoch, index))
-    uniforms = rng.random if generator == "default_rng" else rng.random_sample
+    uniforms: Any = rng.random
     starts = np.arange(len(block)) if begins is None else np.flatnonzero(begins)
     lengths = np.diff(starts, append=len(block))
     count = len(starts)

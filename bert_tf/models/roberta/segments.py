@@ -137,11 +137,13 @@ def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, option
         for index, (first, end) in enumerate(ranges):
             while first < end:
                 is_random = first + 1 == end or stream.random() < segments.random_share
-                b = random_sentence(documents, index, stream)[0] if is_random else first + 1
+                b, step = first + 1, 2
+                if is_random:
+                    b, step = random_sentence(documents, index, stream)[0], 1
                 a_length, b_length = (starts[i + 1] - starts[i] for i in (first, b))
                 yield *cut_to_room(starts[first], a_length, starts[b], b_length, room,
                                    stream), label * is_random
-                first += 1 if is_random else 2
+                first += step
 
 
 _LEAST_LINE = 12            # tokens of a sequence of DistilBERT, special ones counted

@@ -269,9 +269,8 @@ class DynamicSpans(dynamic.DynamicMasks):
         first = tf.reduce_max(tf.where(tf.transpose(later) & ~follows[:, None], slot, 0), 2)
         ends = ~tf.pad(follows[:, 1:], [[0, 0], [0, 1]])
         last = tf.reduce_min(tf.where(later & ends[:, None], slot, slots - 1), 2)       # [B, P]
-        own = throws if masking.replacement_method == "word_piece" else tf.gather(
-            throws, first, batch_dims=1)
-        throws = tf.where(is_random[:, None], throws, own)
+        if masking.replacement_method != "word_piece":
+            throws = tf.where(is_random[:, None], throws, tf.gather(throws, first, batch_dims=1))
         masked, random = masking.shares
         shown = tf.where(throws < masked, self.mask_id, tf.where(
             throws < masked + random, self._draw_ids(drawn), labels))

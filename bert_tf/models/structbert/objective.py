@@ -1,11 +1,8 @@
 """StructBERT's masked LM, which also puts shuffled words in order (arXiv:1908.04577)."""
 
-from typing import Any
-
 from keras import ops
 
 from bert_tf.bert.objective import MaskedLM, used
-from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
 
@@ -18,9 +15,6 @@ class WordOrderLM(MaskedLM):
     likelihood = "masked_loss"
     measures = (*MaskedLM.measures, "masked_loss", "masked_accuracy", "word_order_loss",
                 "word_order_accuracy")
-
-    def __init__(self, config: EncoderConfig, name: str = "masked_lm", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
         """Labels and weights of the logits, and the weights of shuffled tokens alone."""
