@@ -70,7 +70,7 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
 
 def check_onnx(int8: bool = False) -> None:
     """Raises InputError if a package that writes ONNX is not installed."""
-    for name in ("tf2onnx", *(["onnxruntime"] if int8 else [])):
+    for name in ("tf2onnx", *["onnxruntime"] * int8):
         if not importlib.util.find_spec(name):
             raise InputError(f"ONNX{' in 8 bits' * int8} needs the package {name}: pip install "
                              "'bert_tf[onnx]', or '.[onnx]' in a clone.")

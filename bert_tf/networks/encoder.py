@@ -9,7 +9,7 @@ from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
-from bert_tf.layers.functions import ACTIVATIONS, causal_bias, last_token
+from bert_tf.layers.functions import ACTIVATIONS, causal_bias, last_token, plus
 from bert_tf.layers.quantisation import set_weight_bits
 
 # The activations of poolers.
@@ -36,9 +36,10 @@ class BertEncoder(Bert):
 
     def make_layers(self) -> list[Any]:
         """Makes the projection of the embeddings, and each shared part of the layers once."""
-        self.embeddings_project = self.dense(
-            self.config.hidden_size, "embeddings_project",
-            initializer=self.config.head_initializer) if self.config.projects else None
+        self.embeddings_project: Any = None
+        if self.config.projects:
+            self.embeddings_project = self.dense(self.config.hidden_size, "embeddings_project",
+                                                 initializer=self.config.head_initializer)
         layers: dict[tuple[int, int], EncoderLayer] = {}
         attentions: dict[int, EncoderLayer] = {}
         feed_forwards: dict[int, EncoderLayer] = {}
@@ -57,8 +58,9 @@ class BertEncoder(Bert):
         return EncoderLayer(self.config, *shared, **kwargs)
 
     def make_pooler(self) -> Any:
-        return self.dense(self.config.hidden_size, activation=_POOLERS[self.config.pooler_type]
-                          ) if self.config.has_pooler else None
+        if not self.config.has_pooler:
+            return None
+        return self.dense(self.config.hidden_size, activation=_POOLERS[self.config.pooler_type])
 
     def build_layers(self) -> None:
         if self.embeddings_project:
@@ -80,8 +82,7 @@ class BertEncoder(Bert):
         bias = super().make_bias(inputs, attention_bias)
         if not self.config.is_causal:
             return bias
-        causal = causal_bias(ops.shape(inputs["input_ids"])[1])         # [1, 1, S, S]
-        return causal if bias is None else bias + causal
+        return plus(causal_bias(ops.shape(inputs["input_ids"])[1]), bias)       # [1, 1, S, S]
 
     @property
     def pools_first(self) -> bool:      # type: ignore[override]
@@ -89,8 +90,9 @@ class BertEncoder(Bert):
 
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
         if self.config.is_causal:
-            is_of_texts = input_mask is not None and len(input_mask.shape) == 2
-            summary = last_token(vectors, input_mask if is_of_texts else None)
+            if input_mask is not None and len(input_mask.shape) != 2:
+                input_mask = None
+            summary = last_token(vectors, input_mask)
         else:
             summary = vectors[:, 0]
         return self.pooler(summary) if self.pooler else summary

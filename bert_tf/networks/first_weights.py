@@ -61,8 +61,12 @@ def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True
     chosen = _spread(len(table), min(len(table), config.hidden_size // 4))
     if config.projects:
         _project(encoder.embeddings_project, len(table), chosen, rng)
-    for layer in encoder.layers_:
-        _protect(layer, 2 * len(chosen))
+    codes = 2 * len(chosen)
+    for layer in encoder.layers_:       # no value reads the codes, no result changes them
+        if layer.attention.num_heads:
+            _clear(layer.attention.value.kernel, rows=codes)
+            _clear(layer.attention_output.projection.kernel, columns=codes)
+        _clear(layer.output_.projection.kernel, columns=codes)
     # Layers may share their attention alone.
     owners = list({id(layer.attention): layer for layer in encoder.layers_}.values())
     for number, layer in enumerate(owners[:_STRONG]):
@@ -143,14 +147,6 @@ def _project(dense, count, chosen, rng):
     kernel[codes:, width:] = rng.normal(0, 1 / np.sqrt(max(len(kernel) - codes, 1)),
                                         kernel[codes:, width:].shape)
     dense.kernel.assign(kernel)
-
-
-def _protect(layer, codes):
-    """Keeps values from reading the codes, and all results from changing them."""
-    if layer.attention.num_heads:
-        _clear(layer.attention.value.kernel, rows=codes)
-        _clear(layer.attention_output.projection.kernel, columns=codes)
-    _clear(layer.output_.projection.kernel, columns=codes)
 
 
 def _look(layer, number, table, is_causal, times, rng):

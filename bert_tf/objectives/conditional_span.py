@@ -176,8 +176,7 @@ class ConditionalSpan(Objective):
             places = ops.expand_dims(ops.cast(starts, "int32"), -1)
             vectors = ops.expand_dims(ops.take_along_axis(x, places, axis=1), 2)    # [B, K, 1, H]
             own = ops.expand_dims(x, 1)                                         # [B, 1, S, H]
-            pair = (vectors, own) if self._form.start_first else (own, vectors)
-            hidden = _joined(self.end_hidden, *pair)                            # [B, K, S, Q]
+            hidden = _joined(self.end_hidden, vectors, own, self._form.start_first) # [B, K, S, Q]
             if self.end_norm is not None:
                 hidden = self.end_norm(hidden)
             ends = self.end(hidden)[..., 0]
@@ -188,8 +187,8 @@ class ConditionalSpan(Objective):
         if self.answerable_hidden is not None:
             likely = ops.cast(ops.softmax(start), x.dtype)                      # [B, S]
             summary = ops.sum(ops.expand_dims(likely, -1) * x, axis=1)          # [B, H]
-            pair = (whole, summary) if self._form.start_first else (summary, whole)
-            whole = dropout(_joined(self.answerable_hidden, *pair), self.dropout_rate, seed)
+            hidden = _joined(self.answerable_hidden, whole, summary, self._form.start_first)
+            whole = dropout(hidden, self.dropout_rate, seed)
         return ops.cast(self.answerable(whole)[..., 0], "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -252,8 +251,11 @@ def _beams(start, ends_of, num_starts, num_ends):
             "end_top_index": ops.broadcast_to(ends, shape)}
 
 
-def _joined(layer, first, second):
-    """Applies `layer` to two joined vectors [..., H], whose other axes broadcast."""
+def _joined(layer, first, second, in_order):
+    """Applies `layer` to two joined vectors [..., H], or the other way round, whose other axes
+    broadcast."""
+    if not in_order:
+        first, second = second, first
     kernel, width = ops.cast(layer.kernel, first.dtype), first.shape[-1]
     return layer.activation(ops.matmul(first, kernel[:width]) + ops.matmul(second, kernel[width:])
                             + ops.cast(layer.bias, first.dtype))

@@ -27,7 +27,6 @@ def cross_entropy(logits: Tensor, other: Tensor) -> Tensor:
 
 
 def mse(logits: Tensor, other: Tensor) -> Tensor:
-    """The squared difference of the logits."""
     return ops.square(logits - other)
 
 

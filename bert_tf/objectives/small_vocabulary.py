@@ -82,9 +82,9 @@ class WeightProjection(TaughtObjective):
             raise InputError("the network and the teacher have different weights, but weights are "
                              "compared one by one; give the network as many layers as the teacher "
                              "(num_hidden_layers).")
+        widths = self.teacher_width, self.config.hidden_size
         if self.up:
-            target, source = source, target
-        widths = [self.teacher_width, self.config.hidden_size][:: -1 if self.up else 1]
+            target, source, widths = source, target, widths[::-1]
         squares = [ops.sum(ops.square(self._project(name, source[name], widths)
                                       - _blocks(name, target[name], widths[1]))) for name in target]
         return ops.stack(squares) * self.count(batch)

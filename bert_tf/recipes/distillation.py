@@ -67,8 +67,9 @@ class Distillation:
                 if weight is not None:
                     term = dataclasses.replace(term, weight=weight)
                 terms[number] = term
-        return dataclasses.replace(self, terms=tuple(terms),
-                                   gold_weight=self.gold_weight if gold is None else gold)
+        if gold is None:
+            gold = self.gold_weight
+        return dataclasses.replace(self, terms=tuple(terms), gold_weight=gold)
 
 
 def _soft(form, weight=1.0, **options):
