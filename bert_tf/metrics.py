@@ -161,11 +161,6 @@ def _gender_parity(labels, predictions):
     return np.mean(pairs[:, 0] == pairs[:, 1]) if len(pairs) else 0.0
 
 
-def _bleu(labels, predictions):
-    """BLEU of a corpus with the international tokenization (T5's t5/evaluation/metrics.py)."""
-    return _sacrebleu.corpus_bleu(predictions, [labels], tokenize="intl").score / 100
-
-
 def bleu_counts(labels: Sequence[str], predictions: Sequence[str]) -> np.ndarray:
     """Returns the counts of each translation, int [n, 10]: its words; the label's words; its right
     n-grams of 1 to 4 words; and all its n-grams of 1 to 4 words."""
@@ -196,7 +191,9 @@ METRICS = {
     "entity_f1": _entity_score(2),
     "tag_accuracy": _tag_accuracy,
     "gender_parity": _gender_parity,
-    "bleu": _bleu,                                          # of texts
+    # Of a corpus of texts, with the international tokenization (T5's t5/evaluation/metrics.py).
+    "bleu": lambda labels, predictions: _sacrebleu.corpus_bleu(
+        predictions, [labels], tokenize="intl").score / 100,
     # Of candidates by their ranks, integer [N, C] from 0; labels are the places of the right ones.
     # A candidate's rank is the number of better ones, so that equally good ones share a rank.
     "candidate_accuracy": _candidate_accuracy,

@@ -95,7 +95,6 @@ class Model:
         return checkpoints.load(self.weights or self.path, model)
 
     def network(self, dtype: str | None = None):
-        """The network with its weights."""
         network = networks.build(self.config, dtype=dtype)
         self.load(network)
         return network
