@@ -102,9 +102,8 @@ class FillMask:
                 f"texts of up to {self._longest} tokens)")
 
     def __call__(self, texts: str | tuple | list, top_k: int = 5) -> dict | list[dict]:
-        """Returns the `top_k` likeliest tokens of each mask: a dict, or for a list of texts a list
-        of dicts in their order. InputError, which names the index, if a text has no mask or is too
-        long."""
+        """The `top_k` likeliest tokens of each mask: a dict, or for a list of texts a list of dicts
+        in their order. InputError, which names the index, if a text has no mask or is too long."""
         texts = listed(texts)
         if isinstance(texts, list):
             return list(self.stream(texts, top_k))

@@ -1,7 +1,6 @@
 """Answers in passages of any length, found inside a TensorFlow graph as in run_squad: see
 `answer_spans`, `answer_finders` and `wordpiece.project`. Shapes: B questions, M windows of all
-passages, W windows of the longest, S sequence, K starts and ends of a window that are
-considered."""
+passages, W windows of the longest, S sequence, K considered starts and ends of a window."""
 
 import tensorflow as tf
 
@@ -162,8 +161,7 @@ def _top(logits, mask, count):
 
 
 def _project(text, original, normal):
-    """Returns the part of each `original`, string [B], whose normal form is `text`, of all
-    `normal`."""
+    """The part of each `original`, string [B], whose normal form is `text`, of all `normal`."""
     size = _characters(text)
     places = tf.ragged.range(tf.maximum(_characters(normal) - size + 1, 0))
     rows = places.value_rowids()

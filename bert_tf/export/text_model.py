@@ -121,10 +121,9 @@ class ChoiceModel(TextModel):
 
 
 class MaskModel(TextModel):
-    """Takes `text`, string [B], with [MASK] in the place of each of its P words to guess. Returns
-    the likeliest tokens of each, at most 10: `ids`, `tokens` and `probabilities`, [B, P, 10]; and
-    `masks`, int32 [B], the number of masks of each text, since rows are filled up. Overlong texts
-    are refused."""
+    """Takes `text`, string [B], with [MASK] for each of P words to guess. Returns the likeliest
+    tokens of each, at most 10: `ids`, `tokens` and `probabilities`, [B, P, 10]; and `masks`, int32
+    [B], the number of masks of each text, since rows are filled up. Overlong texts are refused."""
 
     def __init__(self, model, vocabulary: Vocabulary, **options):
         self._model, self._vocabulary = model, vocabulary

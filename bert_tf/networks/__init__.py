@@ -79,8 +79,7 @@ def machine_memory() -> int:
 
 
 def check_memory(config) -> None:
-    """Raises InputError if a network's weights do not fit; announces a network that takes long to
-    make in one line."""
+    """Raises InputError if weights do not fit; announces a network that takes long to make."""
     weights, layers = config.num_weights, config.num_hidden_layers
     what = f"a network of {layers:,} layers and {weights:,} weights"
     memory = machine_memory()

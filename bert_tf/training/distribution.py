@@ -294,9 +294,8 @@ def check_backend() -> None:
 
 
 def compiled(function: Callable, **options: Any) -> Any:
-    """Returns a `tf.function` without autograph, whose graphs, with the weights that they hold,
-    leave memory with it. Others can't take gradients of these graphs, as they may of exported
-    models.
+    """A `tf.function` without autograph, whose graphs, with the weights that they hold, leave
+    memory with it. Others can't take gradients of these graphs, as they may of exported models.
 
     The notes at tensors, such as the logits of a softmax, lead back to the graph through objects
     that Python's garbage collector can't see. TensorFlow also registers each `custom_gradient`,

@@ -28,8 +28,7 @@ def growing_batch(tokens: int, least: int, most: int, warmup_tokens: int) -> tup
 
 
 def check_records(records, are_in_order: bool = False) -> None:
-    """Raises InputError if records come in an order, or in a form, that does not allow batches of
-    several sizes."""
+    """Raises InputError if the order or form of records does not allow batches of several sizes."""
     if (are_in_order or hasattr(records, "from_step") or getattr(records, "rows", 0)
             or "input_mask" not in records.format.names):
         raise InputError("--batch_size_warmup_min_size is for records in any order whose "

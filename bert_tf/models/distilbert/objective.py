@@ -30,8 +30,7 @@ class _OfTokens(TaughtObjective):
 
 
 class _OfPredictions(_OfTokens):
-    """A comparison of the masked LM's logits for each token. `restrict_ce_to_mask` counts the
-    predicted tokens only."""
+    """Compares the masked LM's logits; `restrict_ce_to_mask` counts the predicted tokens only."""
 
     internals = (TOKEN_LOGITS,)
     settings: ClassVar[dict[str, str]] = {"restrict_ce_to_mask": "restrict_ce_to_mask"}

@@ -69,8 +69,7 @@ def draw_coins(rng: np.random.RandomState, labels: np.ndarray, first: np.ndarray
 
 
 class CoinMasks:
-    """As `bert.StaticMasks`; sequences between two calls of `place` are one batch of the
-    original."""
+    """As `bert.StaticMasks`; sequences between calls of `place` are a batch of the original."""
 
     def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
                  stream: PythonRandom, options: Any, room: int) -> None:

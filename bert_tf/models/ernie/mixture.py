@@ -56,8 +56,7 @@ class TaskSchedule:
     @classmethod
     def parse(cls, values: Sequence[str], names: Sequence[str], steps: int) -> "TaskSchedule":
         """The schedule that a flag's values describe: a name in `TABLES`, or NAME=STEPS/STEPS/...
-        for each task. Raises InputError if the values are neither, or have another number of
-        steps."""
+        for each task. InputError if they are neither, or have another number of steps."""
         if len(values) == 1 and values[0] in TABLES:
             table = TABLES[values[0]](len(names), steps)
             return cls(tuple(names), tuple(map(tuple, table)))

@@ -70,8 +70,7 @@ def read_list(path: str, folder: str = "") -> list[tuple[str, float]]:
 
 
 def read_file(path: str, max_seq_length: int, count: Callable[[str], None]) -> Iterator[Sample]:
-    """The samples of a file; longer ones are counted as "too_long". InputError names a wrong
-    line."""
+    """The samples of a file; longer ones count as "too_long". InputError names a wrong line."""
     with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):
             try:

@@ -64,8 +64,7 @@ class SpelledVocabulary(Vocabulary):
         return index
 
     def features(self, ids: np.ndarray, is_token: np.ndarray) -> dict[str, np.ndarray]:
-        """`input_ids` and the packed characters of ids from `id_of`, int32 [...]; 0 for no
-        token."""
+        """`input_ids` and packed characters of ids from `id_of`, int32 [...]; 0 for no token."""
         known = len(self._spelled)
         if known < len(self.tokens):
             rows = [spell(word, self.max_characters) for word in self.tokens[known:]]

@@ -112,8 +112,7 @@ def nonnoise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
 
 
 def noise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
-    """Each run of noise becomes one sentinel, from the last token down, also beyond the
-    hundredth."""
+    """Each run of noise becomes a sentinel, from the last token down, also beyond the hundredth."""
     follows = _follows(noise)
     first = noise & ~follows
     return np.where(first, vocab_size - np.cumsum(first, 1), tokens), ~follows

@@ -28,8 +28,7 @@ def layer_ratio(layers: int, teacher_layers: int) -> int:
 
 
 def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) -> Tensor:
-    """The summed squared differences of pairs of tensors [B, ...], float32 [B], times `real`
-    [B]."""
+    """The summed squared differences of pairs of tensors [B, ...], times `real`: float32 [B]."""
     total: Tensor = 0.0
     for own, other in zip(ours, theirs):
         square = ops.square(ops.cast(own, "float32") - ops.cast(other, "float32"))

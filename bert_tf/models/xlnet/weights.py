@@ -27,8 +27,7 @@ _TASK = re.compile(r"model/(classification|regression)_[^/]+/logit/")
 
 
 def _tf_table(head, layers):
-    """The original's table, with a task's `head`; `layers`: whether its stacked tensors are
-    split."""
+    """The original's table, with a task's `head`; `layers`: whether stacked tensors are split."""
     block, biases, numbered, logits = f"{_BODY}/layer_{{i}}", "encoder", "", []
     if layers:
         biases, numbered = f"{ATTENTION}/self", "/{i}"

@@ -356,8 +356,7 @@ class AdamWeightDecay(ClippingOptimizer):
                 rounded(self.beta_2 * v) + rounded((1 - self.beta_2) * ops.square(gradient)))
 
     def _move(self, takes_step, gradient, scale, *handles, rounded):
-        """Assigns the moments, variables with these handles, their new values after the gradient
-        times `scale`."""
+        """Assigns the moments, at these handles, new values after the gradient times `scale`."""
         old = [tf.raw_ops.ReadVariableOp(resource=one, dtype=tf.float32) for one in handles]
         new = self._moments(rounded(gradient * scale), *old, rounded)
         for handle, *values in zip(handles, new, old):

@@ -61,8 +61,7 @@ def _slanted(step, its):
 
 
 def _exponential(step, its):
-    """tensorflow/models research/adversarial_text: 0.9999 a step; its fine-tuning has 0.9998, the
-    power 2."""
+    """tensorflow/models research/adversarial_text: 0.9999 a step; its fine-tuning: power 2."""
     return ops.exp(math.log(0.9999) * step)
 
 
