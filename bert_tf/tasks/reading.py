@@ -289,6 +289,7 @@ def _label_reader(task, layout, path, table, text_keys):
     if key in text_keys:
         raise InputError(f"{path}: column {layout.label!r} is the text and also the label; name "
                          "the right column with --label_column.")
+    name = table.names[key] if table.names and isinstance(key, int) else layout.label
 
     def read(row, where):
         raw = _cell(row, key)
@@ -302,6 +303,9 @@ def _label_reader(task, layout, path, table, text_keys):
                              "column with --label_column.") from None
         if raw is None:
             raise Malformed("has no label")
+        if raw == name != layout.label:     # the column was given by its number
+            warn(f"{path}: line 1 is read as the names of columns, but has the label {name!r}; if "
+                 "it is an example, give --header=False.")
         return raw
 
     return read

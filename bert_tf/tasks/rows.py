@@ -159,7 +159,7 @@ class Table:
 
     def __init__(self, path: str, layout, omissions: Omissions):
         self._path, self._omissions = shown_name(path), omissions
-        self._keyed = layout.format in _KEYED
+        self._keyed, self._is_tsv = layout.format in _KEYED, layout.format == "tsv"
         self.names: list[str] | None = None
         self._width, self._is_broken = None, layout.is_broken
         reader = _READERS[layout.format]
@@ -185,6 +185,9 @@ class Table:
                 problem = "is not a JSON object"
             elif self._width and len(row) != self._width:
                 problem = f"has {len(row)} columns where there must be {self._width}"
+                if self._is_tsv and any('"' in cell for cell in row):
+                    problem += " (quotes in .tsv are plain characters; for quoted cells, name " \
+                               "the file .csv)"
             else:
                 yield number, row
                 continue
@@ -215,6 +218,8 @@ class Table:
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
             return [int(column)]
         known = f"its columns are {', '.join(names)}" if names else f"it has {self._width} columns"
+        if self._is_tsv and f'"{column}"' in names:
+            advice += "; quotes in .tsv are plain characters, so name the file .csv"
         raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}{advice}.")
 
     def __iter__(self):

@@ -194,6 +194,7 @@ def test_broken_lines_of_qqp(tmp_path):
     ("cola", "", "is empty"),
     ("sts-b", "sentence1\tsentence2\tscore\na\tb\tgood\n", r"line 2: 'good' is not a number"),
     ("sts-b", "sentence1\tsentence2\tscore\na\tb\tnan\n", r"line 2: 'nan' is not a number"),
+    ("sts-b", "sentence1\tsentence2\tscore\na\tb\t3,5\n", "number from 0 to 5; write decimals be"),
     ("sts-b", "sentence1\tsentence2\tscore\na\tb\t7\n", r"line 2: '7' is not a number from 0 to 5"),
     ("snli", "gold_label\tsentence1\tsentence2\n-\ta\tb\n", "is empty"),
 ])
@@ -328,6 +329,16 @@ def test_what_is_not_one_label(tmp_path, label, message):
     task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l")
     with pytest.raises(InputError, match=message):
         discover_labels(task, "train", str(tmp_path / "a.jsonl"))
+
+
+@pytest.mark.parametrize("label, is_said", [("1", True), ("b", False)])
+def test_an_example_in_place_of_the_names(tmp_path, capsys, label, is_said):
+    (tmp_path / "a.csv").write_text("a,b\nc,b\nd,e\nf,b\n")
+    task = own_task("classification", {"train": "a.csv"}, ["0"], label)
+    task = discover_labels(task, "train", str(tmp_path / "a.csv"))
+    assert len(read(task, tmp_path, "train")) == 3
+    said = "a.csv: line 1 is read as the names of columns, but has the label 'b'; if it is an"
+    assert (said in capsys.readouterr().err) == is_said
 
 
 def test_own_tags_that_are_no_entities(tmp_path):

@@ -116,6 +116,8 @@ def test_malformed_lines_are_named_or_counted(write, name, content, where):
     ("a.tsv", b"a\tb\n", ["a"], ["a.tsv is empty", "below its header"]),
     ("a.jsonl", b"", ["a"], ["a.jsonl is empty"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["c"], ["a.tsv, line 1: there is no column 'c'", "are a, b"]),
+    ("a.tsv", b'"a"\t"b"\n"1"\t"2"\n', ["a"], ["no column 'a'", "so name the file .csv"]),
+    ("a.tsv", b'a\tb\n1\t"x\ny"\nz"\t\n', ["a"], ["line 3 has 1 columns", "name the file .csv"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["2"], ["there is no column '2'"]),
     ("a.csv", b"a,b\r1,2\r", ["a"], ["a.csv: its lines end with a carriage return alone"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["c*"], ["there is no column 'c*'"]),

@@ -147,8 +147,9 @@ class Regression(Classification):
             value = np.nan
         if not (abs(value) <= _GREATEST and least <= value <= most):
             bounds = f" from {least} to {most}" if task.bounds else ""
-            raise InputError(f"{where}: {raw!r} is not a number{bounds}; correct the line, or name "
-                             "the right column with --label_column.")
+            remedy = "write decimals behind a point" if "," in str(raw) else "correct the line"
+            raise InputError(f"{where}: {raw!r} is not a number{bounds}; {remedy}, or name the "
+                             "right column with --label_column.")
         return value
 
     def label_limit(self, described):
