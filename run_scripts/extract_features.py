@@ -12,6 +12,7 @@ are in the order of the lines. The input may be of any size; memory does not gro
 
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,8 +24,16 @@ from bert_tf import flags, networks, training
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
-from bert_tf.errors import InputError
-from bert_tf.files import check_input, file_size, make_folder
+from bert_tf.errors import InputError, warn
+from bert_tf.files import (
+    check_input,
+    file_size,
+    is_file,
+    make_folder,
+    open_file,
+    parse_json,
+    read_json,
+)
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import forms
 from bert_tf.tokenization import Tokenizer
@@ -118,6 +127,38 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
     concrete = run_model.get_concrete_function()
     return lambda features: [rows.numpy() for rows in concrete(
         *(tf.constant(features[name]) for name in reads))]
+
+
+def warn_of_modules(job: ExtractFeaturesFlags, model: Any) -> None:
+    """Warns of what sentence-transformers does with the model of a folder that it wrote, and the
+    flags do not: another pooling or length, further layers, prompts before the texts."""
+    if not is_file(path := os.path.join(model.folder, "modules.json")):
+        return
+    with open_file(path, "rb") as file:
+        modules = parse_json(b'{"modules": %s}' % file.read(), path)["modules"]
+    folders = {module["type"].rpartition(".")[2]: module["path"] for module in modules}
+    pooling, sizes, tokenizer, texts = (
+        read_json(os.path.join(model.folder, *name), {}) for name in (
+            (folders.get("Pooling", ""), "config.json"), ("sentence_bert_config.json",),
+            ("tokenizer_config.json",), ("config_sentence_transformers.json",)))
+    modes = [re.sub("pooling_mode_|_tokens?$", "", name) for name, value in pooling.items()
+             if value is True and name.startswith("pooling_mode_")]
+    modes = modes or [pooling.get("pooling_mode", job.pooling)]
+    length = min(sizes.get("max_seq_length") or tokenizer.get("model_max_length")
+                 or job.max_seq_length, model.config.max_position_embeddings)
+    differs = [f"its pooling is {mode}" for mode in modes
+               if str(mode).removesuffix("token") != job.pooling]
+    if "Normalize" in folders and not job.normalize:
+        differs.append("it normalises vectors (--normalize)")
+    differs += [f"its layer {path} is not computed here" for kind, path in folders.items()
+                if kind not in ("Transformer", "Pooling", "Normalize")]
+    if length != job.max_seq_length:
+        differs.append(f"it reads up to {length} tokens (--max_seq_length)")
+    differs += [f"for {name}, it begins a text with {prompt!r}"
+                for name, prompt in (texts.get("prompts") or {}).items() if prompt]
+    if differs:
+        warn(f"{model.folder} is a model of sentence-transformers, which gives other vectors: "
+             f"{'; '.join(differs)}.")
 
 
 class Throughput:
@@ -243,6 +284,8 @@ def main(job: ExtractFeaturesFlags) -> None:
     asked = job
     if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:
         job = dataclasses.replace(job, pooling="last")
+    if job.pooling != "none":
+        warn_of_modules(asked, model)
     run_model = compile_model(job, model, layers)
     progress = Throughput(total)
     widths = {layer: config.embedding_output_width if layer == "embeddings" else config.hidden_size

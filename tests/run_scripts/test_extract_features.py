@@ -350,3 +350,37 @@ def test_tokens_of_long_texts_come_from_the_window_with_most_context(tmp_path, m
         assert all(np.allclose(ours[n], theirs[n], atol=1e-6) for n in np.flatnonzero(fits))
     with pytest.raises(InputError, match="--pooling=none"):
         run(tmp_path, model, texts, "out.npz", long_text="windows", pooling="mean")
+
+
+@pytest.mark.parametrize(("pooling", "flags", "differs"), [
+    ({"pooling_mode": "mean"}, {"pooling": "mean", "normalize": True, "max_seq_length": 40}, []),
+    ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
+     {"pooling": "mean", "normalize": True, "max_seq_length": 40}, ["its pooling is cls"]),
+    ({"pooling_mode_weightedmean_tokens": True}, {"pooling": "mean"}, [
+        "its pooling is weightedmean", "it normalises vectors (--normalize)",
+        "it reads up to 40 tokens (--max_seq_length)"]),
+    ({"pooling_mode": "lasttoken"}, {"pooling": "last", "normalize": True, "max_seq_length": 40},
+     []),
+])
+def test_what_sentence_transformers_does_besides(tmp_path, capsys, pooling, flags, differs):
+    modules = ["models.Transformer", "models.Pooling", "models.Normalize"]
+    prompts = {"document": ""}
+    if not pooling.get("pooling_mode"):
+        modules.append("models.Dense")
+        prompts["query"] = "query: "
+        differs = [*differs, "its layer 3_Dense is not computed here",
+                   "for query, it begins a text with 'query: '"]
+    (tmp_path / "1_Pooling").mkdir()
+    for name, content in {
+            "modules.json": [{"type": f"sentence_transformers.{kind}", "path":
+                              f"{number}_{kind.rpartition('.')[2]}" if number else ""}
+                             for number, kind in enumerate(modules)],
+            "1_Pooling/config.json": pooling, "tokenizer_config.json": {"model_max_length": 10**30},
+            "config_sentence_transformers.json": {"prompts": prompts}}.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    model = types.SimpleNamespace(folder=str(tmp_path),
+                                  config=types.SimpleNamespace(max_position_embeddings=40))
+    extract_features.warn_of_modules(ExtractFeaturesFlags(
+        init_checkpoint="", input_file="", output_file="", **flags), model)
+    said = capsys.readouterr().err.partition("vectors: ")[2].removesuffix(".\n")
+    assert sorted(filter(None, said.split("; "))) == sorted(differs)
