@@ -140,7 +140,7 @@ def test_a_killed_run_goes_on(eagerly, choose, copy_at, tmp_path, capsys):
     ({"q": "red", "a0": "is", "a1": "not", "a2": "is", "a3": "is", "right": 0},
      "line 2 does not have 3 choices, as line 1 has"),
     ({"q": "red", "a0": "is", "a1": "not", "a2": "is", "right": 3},
-     "line 2: label '3' is none of 0, 1, 2"),
+     "line 2: label '3' must be the number of the right choice, from 0 to 2"),
 ])
 def test_rows_that_are_refused(choose, tmp_path, row, message):
     write_quiz(tmp_path / "quiz.jsonl", [

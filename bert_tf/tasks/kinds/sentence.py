@@ -214,8 +214,11 @@ class MultipleChoice(LabelledKind):
         return [[(e.texts[0], choice) for choice in e.texts[1:]] for e in examples]
 
     def label(self, task, ids, texts, raw, where):
-        return super().label(task, {str(index): index for index in range(len(texts) - 1)}, texts,
-                             raw, where)
+        numbers = {str(index): index for index in range(len(texts) - 1)}
+        if raw is not None and raw not in numbers:
+            raise InputError(f"{where}: label {raw!r} must be the number of the right choice, from "
+                             f"0 to {len(numbers) - 1}; correct the line or the --label_column.")
+        return super().label(task, numbers, texts, raw, where)
 
     def options(self, given, saved, is_training, path):
         options = super().options(given, saved, is_training, path)
