@@ -45,8 +45,8 @@ _METRICS = {**{name: name for name in ("accuracy", "f1", "precision", "recall", 
             "matthews": "matthews_correlation", "pearson": "pearsonr", "spearman": "spearmanr",
             "exact": "exact_match", "em": "exact_match", "macro_f1": "f1", "micro_f1": "f1",
             "mae": "mae", **{f"entity_{name}": name for name in ("f1", "precision", "recall")}}
-# An absolute path on this disk: the value of a flag, or one of several.
-_LOCAL = re.compile(r"""(?<=[=,'"])/[^,'"\n\\]*""")
+# A path to another folder of this disk: the value of a flag, or one of several.
+_LOCAL = re.compile(r"""(?<=[=,'"])(?:~|\.\.)?/[^,'"\n\\]*""")
 
 
 def write_card(folder: str | os.PathLike, base: str | None = "", command: str = "",
@@ -123,7 +123,7 @@ def _pipeline(name, saved):
 
 
 def _shown(text):
-    """A text without the folders of this disk: of a path from its root, only the name stays."""
+    """A text without other folders of this disk: of a path to them, only the name stays."""
     def name(match):
         path = match[0].rstrip()
         return os.path.basename(path.rstrip("/")) + match[0][len(path):]

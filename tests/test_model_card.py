@@ -190,6 +190,7 @@ def test_a_card_names_no_folder_of_this_disk(tmp_path):
     assert huggingface_hub.ModelCard(text).data.datasets == ["us/mail"]
     command = "bert-x \\\n    --input=/mine/all/in \\\n    '--output=/mine/all/o u t'"
     assert model_card._shown(command) == ("bert-x \\\n    --input=in \\\n    '--output=o u t'")
+    assert model_card._shown("--input=../me/a.csv,~/b,glue/c.tsv") == "--input=a.csv,b,glue/c.tsv"
 
 
 def test_an_empty_folder_has_a_card_without_sections(tmp_path):
