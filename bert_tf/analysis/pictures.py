@@ -2,12 +2,14 @@
 
 import contextlib
 import typing
+import warnings
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from bert_tf.analysis import patterns
 from bert_tf.analysis.statistics import KINDS
+from bert_tf.errors import warn
 from bert_tf.files import replace_aside
 
 if typing.TYPE_CHECKING:        # it needs TensorFlow, which pictures do not
@@ -26,8 +28,13 @@ def picture(path: str, rows: int, columns: int, size: tuple[float, float], **opt
                                    squeeze=False, layout="constrained", **options)
     try:
         yield figure, axes
-        with replace_aside(path) as aside:
+        with replace_aside(path) as aside, warnings.catch_warnings(
+                record=True, action="always") as said:
             figure.savefig(aside, dpi=110)
+        if any("missing from font" in str(each.message) for each in said):
+            warn(f"{path} shows boxes for letters that matplotlib's font lacks; install one with "
+                 "them, and name it in a file matplotlibrc, such as font.family: DejaVu Sans, Noto "
+                 "Sans CJK SC.")
     finally:
         pyplot.close(figure)
 

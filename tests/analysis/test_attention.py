@@ -218,6 +218,14 @@ def test_entropy_of_known_rows():
     assert found[0] == pytest.approx(np.log(4)) and 0 < found[1] < 2e-3
 
 
+def test_letters_without_a_font_are_told_of_once(tmp_path, capsys):
+    for name, text in (("a.png", "可以 in 100"), ("b.png", "in 100")):
+        with pictures.picture(str(tmp_path / name), 1, 1, (1, 1)) as (_, axes):
+            axes[0, 0].set(title=text)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and "a.png shows boxes for letters that matplotlib's" in said[0]
+
+
 def test_pictures_name_the_vocabularys_own_tokens(tmp_path, monkeypatch):
     legends, save = [], figure.Figure.savefig
 
