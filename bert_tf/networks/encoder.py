@@ -68,9 +68,11 @@ class BertEncoder(Bert):
         super().build_layers()
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        # Embeddings that are shared with a plain BERT know no tasks.
+        tasks = {name: inputs[name] for name in ("task_ids",) if name in inputs}
         return {"embedding_output": self.embeddings(
             inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("positions"),
-            inputs.get("words"), inputs.get("task_ids"))}
+            inputs.get("words"), **tasks)}
 
     def first_state(self, outputs: dict[str, Any]) -> Tensor:
         if not self.embeddings_project:

@@ -382,6 +382,15 @@ def test_the_sizes_of_the_generator(size, scale, expected):
     assert (found.num_hidden_layers, found.embedding_width) == (6, config.embedding_width)
 
 
+def test_a_generator_shares_the_embeddings_of_a_plain_network():
+    features, _ = batch()
+    config = dataclasses.replace(CONFIG, embedding_size=None, pooler_type="first_token_transform")
+    learner = Electra.of_terms(config, recipes.find("electra").terms)
+    assert type(learner.encoder).__name__ == "Bert"
+    assert learner.generator.embeddings is learner.encoder.embeddings
+    assert np.isfinite(np.asarray(learner(features)["replaced_token"])).all()
+
+
 def test_refusals():
     with pytest.raises(InputError, match="--generator_hidden_size"):
         make(generator_hidden_size=0.01)
