@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -142,6 +142,9 @@ class TextModel:
         Raises:
             InputError: texts and labels do not go together, or a setting is wrong.
         """
+        texts, labels, dev_texts, dev_labels = (
+            list(values) if isinstance(values, Iterator) else values
+            for values in (texts, labels, dev_texts, dev_labels))
         folder = tempfile.mkdtemp(prefix="bert_tf_")
         discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         files = {"train_file": os.path.join(folder, "train.jsonl")}
@@ -233,8 +236,9 @@ def _label_rows(kind, labels, names, known):
 
 def _write(path, texts, labels):
     """Writes texts with their labels as JSON lines; returns the number of texts of each."""
-    if isinstance(texts, str):
-        raise InputError("texts is one str; give a list of texts.")
+    for name, values in {"texts": texts, "labels": labels}.items():
+        if isinstance(values, (str, dict)):     # whose letters or keys would be taken
+            raise InputError(f"{name} is one {type(values).__name__}; give a list of {name}.")
     if texts is None or labels is None:
         raise InputError("texts or labels are None; give a list of both.")
     rows = list(map(as_tuple, listed(texts)))

@@ -275,6 +275,8 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
                                 (["a", ("b", "c")], [0, 1], "text 1 is"),
                                 (["a"], None, "labels are None"),
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
+                                ({"x": "a", "y": "b"}, [0, 1], "texts is one dict"),
+                                (["a", "b"], "ab", "labels is one str"),
                                 (pandas.DataFrame({"a": ["x", 3]}), [0, 1], "text 1 is 3"),
                                 (["a", "b"], np.eye(2), "labels have 2 columns"),
                                 (iter(["a", np.nan]), [0, 1], "text 1 is nan"),
@@ -285,6 +287,8 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
             model.fit(texts, labels)
     with pytest.raises(InputError, match="0 texts and 1 labels"):
         model.fit(["a", "b"], [0, 1], dev_labels=[0])
+    with pytest.raises(InputError, match="dev_texts has 2 texts"):
+        model.fit(iter(["a", "b"]), iter([0, 1]), iter([("a", "b")]), iter([0]))
     with pytest.raises(InputError, match="call fit first"):
         model.predict("a")
     with pytest.raises(InputError, match="kind is 'spam'"):
