@@ -198,6 +198,17 @@ def test_configurations_of_transformers_4_and_5(test_data):
         assert config.window == form["half_window"]
 
 
+@pytest.mark.parametrize("values, thetas", [
+    ({"rope_parameters": {"sliding_attention": {"rope_theta": 7}}}, (160_000.0, 7)),
+    ({"rope_parameters": {"full_attention": {}}, "global_rope_theta": 8}, (8, 10_000.0)),
+    ({"rope_parameters": {"full_attention": {"rope_theta": 9}}, "local_rope_theta": None}, (9, 9)),
+    ({"rope_parameters": {"full_attention": {}, "sliding_attention": {"rope_theta": 6}},
+      "local_rope_theta": None}, (160_000.0, 6))])
+def test_a_kind_without_settings_has_the_theta_beside_or_the_default(values, thetas):
+    config = huggingface._read_config({**SMALL, **values})
+    assert (config.global_rope_theta, config.local_rope_theta) == thetas
+
+
 @pytest.mark.parametrize("change, message", [
     ({"layer_types": ["full_attention"] * 3}, "layer_types names 3 layers, but"),
     ({"layer_types": ["full_attention"] * 3 + ["other"]}, "layer_types must be a list"),
@@ -206,8 +217,8 @@ def test_configurations_of_transformers_4_and_5(test_data):
     ({"global_rope_theta": 0}, "global_rope_theta must be above 0"),
     ({"rope_parameters": {"full_attention": {"rope_theta": None}}}, "rope_theta of full_attention "
      "must be a number, not None"),
-    ({"rope_parameters": {"sliding_attention": {"rope_theta": 1.0}}}, "rope_parameters must have "
-     "settings for full_attention"),
+    ({"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters must have settings for "
+     "full_attention and sliding_attention, not {'rope_theta': 1.0}"),
     ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type must be 'default'"),
     ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "rope_scaling must be null, not {"),
     ({"hidden_activation": "selu"}, "hidden_activation must be one of"),
@@ -334,13 +345,14 @@ def test_packed_rows_are_separate(test_data):
                golden["last_hidden_state"][0, :lengths.sum()]) < 1e-5
 
 
-def test_bfloat16_keeps_rotary_tables_exact():
-    config = ModernBertConfig(**SMALL)
+def test_rotary_tables_are_the_originals_in_every_dtype():
+    """PyTorch rounds the frequencies twice; one rounding alone would be off by 5e-5 here."""
+    config = ModernBertConfig(**{**SMALL, "hidden_size": 20})
     turns = layers.rotary_angles(config, np.array([[8191]]))
-    half = np.arange(0, 8, 2) / 8
-    for kind, theta in (("full_attention", 160_000.0), ("sliding_attention", 10_000.0)):
-        angles = 8191 * theta**-half
-        assert off(turns[kind][0][0, 0, 0], np.cos(angles)) < 5e-4
+    for kind, cosines in (         # of torch 2.13, theta 160,000 and 10,000
+            ("full_attention", [-0.6463905, -0.49357423, 0.32166266, 0.9944983, 0.845981]),
+            ("sliding_attention", [-0.6463905, -0.75948894, -0.02570453, 0.3688534, 0.440165])):
+        assert off(turns[kind][0][0, 0, 0], np.array(cosines)) < 1e-6
         assert "float32" in str(turns[kind][0].dtype)
     net = networks.build(config, dtype="mixed_bfloat16")
     assert net({"input_ids": np.ones((1, 5), "int32")})["sequence_output"].dtype == "bfloat16"

@@ -16,7 +16,7 @@ from bert_tf.checkpoints.weights import Weights, only_head
 from bert_tf.config import ModernBertConfig
 from bert_tf.errors import InputError, naming
 from bert_tf.files import read_json
-from bert_tf.models.modernbert.config import GLOBAL, LOCAL
+from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL
 from bert_tf.tokenization.library_settings import settings_beside
 
 TYPE = "modernbert"
@@ -68,20 +68,20 @@ def _table(prefix, task=None, notes=()):
 
 def _theta(values, kind):
     """The base of the rotary angles of a kind of layer."""
-    key = _THETAS[kind]
-    theta = values.get(key, getattr(ModernBertConfig, key))
-    if theta is None and kind == LOCAL:     # transformers 4: as in global layers
-        return _theta(values, GLOBAL)
+    key, by_kind = _THETAS[kind], values.get("rope_parameters") or {}
+    settings = isinstance(by_kind, dict) and (by_kind.get(kind) or {})
+    if not isinstance(settings, dict) or by_kind.keys() - set(KINDS):
+        raise InputError(f"rope_parameters must have settings for {' and '.join(KINDS)}, not "
+                         f"{by_kind!r}")
     if values.get("rope_scaling"):
         raise InputError(f"rope_scaling must be null, not {values['rope_scaling']!r}")
-    by_kind = values.get("rope_parameters")
-    if by_kind is not None:
-        settings = by_kind.get(kind) if isinstance(by_kind, dict) else None
-        if not isinstance(settings, dict):
-            raise InputError(f"rope_parameters must have settings for {kind}, not {settings!r}")
-        if settings.get("rope_type", "default") != "default":
-            raise InputError(f"rope_type must be 'default', not {settings['rope_type']!r}")
-        key, theta = f"rope_theta of {kind}", settings.get("rope_theta", theta)
+    if settings.get("rope_type", "default") != "default":
+        raise InputError(f"rope_type must be 'default', not {settings['rope_type']!r}")
+    theta = values.get(key, getattr(ModernBertConfig, key))
+    if "rope_theta" in settings:
+        key, theta = f"rope_theta of {kind}", settings["rope_theta"]
+    elif theta is None and kind == LOCAL:       # transformers 4: as in global layers
+        return _theta(values, GLOBAL)
     if not isinstance(theta, (int, float)) or isinstance(theta, bool):
         raise InputError(f"{key} must be a number, not {theta!r}")
     return theta

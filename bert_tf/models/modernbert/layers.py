@@ -68,11 +68,13 @@ class Seen(NamedTuple):
 
 
 def rotary_angles(config: ModernBertConfig, positions: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-    """`Seen.turns` for positions, integer [1 or B, S]; float32 for every dtype of the network."""
-    half = np.arange(0, config.head_size, 2) / config.head_size
+    """`Seen.turns` for positions, integer [1 or B, S]; float32 for every dtype of the network. The
+    frequencies are rounded where the original rounds them, which shows in long texts."""
+    half = (np.arange(0, config.head_size, 2) / config.head_size).astype("float32")
     places, turns = ops.cast(positions, "float32")[:, :, None, None], {}
     for kind, theta in ((GLOBAL, config.global_rope_theta), (LOCAL, config.local_rope_theta)):
-        angles = places * ops.convert_to_tensor((theta**-half).astype("float32"))
+        wavelengths = np.power(np.float32(theta), half, dtype="float64").astype("float32")
+        angles = places * ops.convert_to_tensor(1 / wavelengths)
         turns[kind] = ops.cos(angles), ops.sin(angles)
     return turns
 
