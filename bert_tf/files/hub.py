@@ -91,7 +91,7 @@ def local_copy(path: str, with_weights: bool) -> str:
                         in_card(os.path.join(folder, _CARD), "license"))
     places.COPIES[os.path.abspath(folder)] = snapshot
     _say(snapshot)
-    return os.path.join(folder, *inner.split("/")) if inner else folder
+    return os.path.join(folder, *filter(None, inner.split("/")))
 
 
 def _folder(path, name, revision, inner, with_weights):
@@ -131,7 +131,7 @@ def in_card(path: str | os.PathLike, key: str) -> str:
 
 
 def _wanted(path, names: Sequence[str], inner, with_weights) -> list[str]:
-    card = [_CARD] if _CARD in names else []
+    card = [name for name in names if name == _CARD]
     if inner in names:
         folder, name = os.path.split(inner)
         if name.endswith(PICKLES) and not name.endswith(".weights.h5"):
@@ -166,7 +166,7 @@ def _beside(names, folder):
 
 
 def _in_folder(names, folder, pattern):
-    start = f"{folder.rstrip('/')}/" if folder else ""
+    start = os.path.join(folder.rstrip("/"), "")
     return [name for name in names if name.startswith(start)
             and pattern.fullmatch(name.removeprefix(start))]
 

@@ -28,7 +28,7 @@ TFDS, HUB = "tfds:", "hf://datasets/"
 _OF_FILES = re.compile(r"[*?\[]|\.(?:jsonl|ndjson|json|parquet|txt|xml|csv|tsv|gz|xz|bz2|zst)$")
 _TRIES = 1000    # of removing a folder while others still write to it
 # The extra of pip that installs the client of a store.
-_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+_EXTRAS = {"s3": "bert_tf[s3]", "s3a": "bert_tf[s3]", "gs": "bert_tf[gcs]", "gcs": "bert_tf[gcs]"}
 _NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST,
             PermissionError: errno.EACCES, IsADirectoryError: errno.EISDIR,
             NotADirectoryError: errno.ENOTDIR}
@@ -132,7 +132,7 @@ def store_of(path: str) -> Any:
     try:
         return fsspec.filesystem(scheme, use_listings_cache=False)
     except ImportError as error:
-        extra = f"bert_tf[{_EXTRAS[scheme]}]" if scheme in _EXTRAS else f"fsspec[{scheme}]"
+        extra = _EXTRAS.get(scheme, f"fsspec[{scheme}]")
         raise InputError(f"{path}: {scheme}:// needs a package that is not installed ({error}); "
                          f"pip install '{extra}'.") from error
     except ValueError as error:
@@ -166,7 +166,7 @@ def exists(path: str | os.PathLike) -> bool:
 
 def is_taken(path: str | os.PathLike) -> bool:
     """Returns whether the name is in use, be it by a link that leads nowhere."""
-    return bool(_info(path)) if is_remote(path) else os.path.lexists(path)
+    return os.path.islink(path) or exists(path)
 
 
 def is_file(path: str | os.PathLike) -> bool:
@@ -218,19 +218,23 @@ def files_under(folder: str) -> list[str]:
     return [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names]
 
 
+def _normal(path, local):
+    return _inner(os.fspath(path)) if is_remote(path) else local(path)
+
+
 def absolute(path: str) -> str:
     """Returns the whole name, without "..", from the root or the scheme."""
-    return _inner(os.fspath(path)) if is_remote(path) else os.path.abspath(path)
+    return _normal(path, os.path.abspath)
 
 
 def normal_path(path: str) -> str:
     """Returns the name without "..", doubled and last slashes."""
-    return _inner(os.fspath(path)) if is_remote(path) else os.path.normpath(path)
+    return _normal(path, os.path.normpath)
 
 
 def real_path(path: str) -> str:
     """Returns the full name of the target of a name through links; equal names are one file."""
-    return _inner(os.fspath(path)) if is_remote(path) else os.path.realpath(path)
+    return _normal(path, os.path.realpath)
 
 
 def same_file(path: str, other: str) -> bool:
@@ -252,10 +256,7 @@ def relative(path: str, folder: str) -> str:
 
 def join_path(folder: str, name: str) -> str:
     """Returns the name of a file that is relative to a folder, as `relative` gave it."""
-    if is_remote(name):
-        return name
-    path = os.path.join(folder, name)
-    return _inner(path) if is_remote(path) else path
+    return name if is_remote(name) else _normal(os.path.join(folder, name), str)
 
 
 def remove_file(path: str | os.PathLike) -> None:
@@ -290,7 +291,7 @@ def remove_folder(path: str | os.PathLike) -> None:
 def stage_folder() -> str:
     """Returns the folder of copies, which only this user may read; makes it."""
     folder = os.environ.get("BERT_TF_STAGE_FOLDER") or os.path.join(
-        tempfile.gettempdir(), f"bert_tf-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
+        tempfile.gettempdir(), f"bert_tf-{getattr(os, 'getuid', lambda: 'user')()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
 
@@ -331,8 +332,8 @@ def with_whole_names(flags: Mapping[str, Any]) -> dict[str, Any]:
             return list(map(whole, value))
         return real_path(value) if isinstance(value, str) and value else value
 
-    return {name: whole(value) if PATH_FLAGS.fullmatch(name) else value
-            for name, value in flags.items()}
+    return {**flags, **{name: whole(value) for name, value in flags.items()
+                        if PATH_FLAGS.fullmatch(name)}}
 
 
 def check_decodable(values: list, source: str) -> None:
@@ -368,7 +369,8 @@ def match_names(folder: str, pattern: str) -> list[str]:
             os.path.basename(path), pattern.removeprefix("**/")))
     names = []
     with contextlib.suppress(FileNotFoundError):    # its last file may go while it is looked at
-        names = list_folder(folder) if is_folder(folder) else []
+        if is_folder(folder):
+            names = list_folder(folder)
     return sorted(os.path.join(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern)
                   and (not name.startswith(".") or pattern.startswith(".")))
 
@@ -395,9 +397,9 @@ def _hidden_parts(path):
 
 def _is_of_job(path, output):
     """Returns whether a file is an output, one of its shards, or a temporary file of the job."""
-    body, ending = (output.removesuffix(".gz"), ".gz") if output.endswith(".gz") else (output, "")
+    body = output.removesuffix(".gz")
     body, stem, whole, ending = map(re.escape, (
-        body, body.removesuffix(".tfrecord"), output, ending))
+        body, body.removesuffix(".tfrecord"), output, output.removeprefix(body)))
     return re.fullmatch(rf"{body}(-\d+-of-\d+)?{ending}(\.tmp-.*)?|"
                         rf"({whole}|{stem})\.progress.*|{stem}\.manifest\.json", path) is not None
 

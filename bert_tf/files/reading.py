@@ -214,7 +214,7 @@ def is_pipe(path: str) -> bool:
     if path == STANDARD:
         return True
     try:
-        mode = os.stat(path).st_mode if path and not is_remote(path) else 0
+        mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
@@ -233,9 +233,8 @@ def as_file(path: str, default: str | None = None) -> str:
     if path not in _pipes:
         folder = tempfile.mkdtemp(prefix="pipe-", dir=stage_folder())
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        name = os.path.join(folder, os.path.basename(path) if path != STANDARD else "stdin")
-        with (open(0, "rb", closefd=False) if path == STANDARD else open(path, "rb")) as file, \
-                open(name, "wb") as copy:
+        name = os.path.join(folder, "stdin" if path == STANDARD else os.path.basename(path))
+        with _open_bytes(path) as file, open(name, "wb") as copy:
             shutil.copyfileobj(file, copy, 1 << 20)
         _pipes[path] = name
     return _pipes[path]
@@ -246,15 +245,20 @@ def shown_name(path: str) -> str:
     return "standard input" if path == STANDARD else path
 
 
+def _open_bytes(path):
+    return open(0, "rb", closefd=False) if path == STANDARD else open_file(path, "rb")
+
+
 @contextlib.contextmanager
 def open_unpacked(path):
     """Opens a file or `STANDARD` input for bytes; unpacks gzip, xz, bzip2 and Zstandard."""
     try:
-        with open(0, "rb", closefd=False) if path == STANDARD else open_file(path, "rb") as file:
+        with _open_bytes(path) as file:
             if isinstance(file, io.BytesIO):
                 file = io.BufferedReader(file)
-            opened = _packing(file.peek(_LONGEST_MARK)[:_LONGEST_MARK])
-            yield opened(file) if opened else file
+            if opened := _packing(file.peek(_LONGEST_MARK)[:_LONGEST_MARK]):
+                file = opened(file)
+            yield file
     except FileNotFoundError as error:
         raise InputError(f"there is no file {error.filename or path}; check the name.") from error
     except READ_ERRORS as error:
@@ -263,7 +267,10 @@ def open_unpacked(path):
 
 
 def upload_place(path: str) -> str:
-    """Returns the local name of a remote file that is written here before it is sent."""
+    """Returns the local name of a remote file that is written here before it is sent; the name of
+    another file as it is."""
+    if not is_remote(path):
+        return os.fspath(path)
     named = hashlib.sha256(os.fspath(path).encode()).hexdigest()[:16]
     return os.path.join(stage_folder(), f"upload-{named}-{posixpath.basename(path)}")
 

@@ -44,13 +44,14 @@ def leftovers(*paths: str) -> list[str]:
     """Lists the folders that processes left while they wrote some paths aside, or are writing now.
     Only names that this module gives count. Files for a store are written on this machine's disk.
     """
-    targets = {upload_place(path) if places.is_remote(path) else str(path) for path in paths}
+    targets = set(map(upload_place, paths))
     folders = []
     for folder in {os.path.dirname(place) for place in targets}:
-        for name in os.listdir(folder or ".") if os.path.isdir(folder or ".") else ():
-            stem, mark, owner = name.rpartition(ASIDE)
-            if mark and os.path.join(folder, stem) in targets and _OWNER.fullmatch(owner):
-                folders.append(os.path.join(folder, name))
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for name in os.listdir(folder or "."):
+                stem, mark, owner = name.rpartition(ASIDE)
+                if mark and os.path.join(folder, stem) in targets and _OWNER.fullmatch(owner):
+                    folders.append(os.path.join(folder, name))
     return folders
 
 
@@ -110,7 +111,7 @@ def replace_aside(path):
     """The name of a local file to write, in a folder of its own; it becomes `path` when the block
     ends without error. InputError if `path` is a device or a pipe."""
     _check_regular(path)
-    place = upload_place(path) if places.is_remote(path) else path
+    place = upload_place(path)
     remove_leftovers(place)
     folder = _aside(place)
     aside = os.path.join(folder, os.path.basename(place))
@@ -174,7 +175,7 @@ def folder_aside(path, marker=""):
     is_in_the_way = places.is_taken(path) and (there or not places.is_folder(path))
     if is_in_the_way and not is_unfinished(path, marker):
         raise _taken(path)
-    place = upload_place(path) if places.is_remote(path) else os.path.abspath(path)
+    place = os.path.abspath(upload_place(path))
     aside = _aside(place)
     remove_leftovers(place)
     try:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.flags.options import shown
 
-_WANTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text",
-           list: "a list"}
+_WANTED = {list: "a list", bool: "True or False", int: "a whole number", float: "a number",
+           str: "a text"}
 _OF_COLUMNS = ("label_column",)         # may be several names, between commas
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -23,11 +24,6 @@ def plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def written(value: Any) -> str:
-    """Returns a value as it is written on the command line."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(written, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,31 +41,32 @@ def _number(kind, value):
     if value is None or isinstance(value, bool):
         return value
     number = kind(value)
-    return number if isinstance(value, str) or number == value else value
+    if isinstance(value, str) or number == value:
+        return number
+    return value
 
 
 def items(value: Any) -> Any:
     """A list, or a str with commas, as a list of str; other values as they are."""
     if isinstance(value, str):
         return list(filter(None, value.split(",")))
-    return list(map(written, value)) if isinstance(value, (list, tuple)) else value
+    return list(map(shown, value)) if isinstance(value, (list, tuple)) else value
 
 
 # By type: reads what stands for a value of the type; gives back or refuses what does not.
 _READERS: dict[type, Callable] = {
     bool: lambda value: _BOOLS.get(str(value).lower(), value),
     int: functools.partial(_number, int), float: functools.partial(_number, float),
-    str: lambda value: written(value) if isinstance(value, (int, float)) else value,
+    str: lambda value: shown(value) if isinstance(value, (int, float)) else value,
     list: items}
 
 
 def _typed(name, value, hint):
     # `int` of `int | None`, `list` of `list[str]`.
-    origin = typing.get_origin(hint)
-    names = (list,) if origin is list else (hint, *typing.get_args(hint))
+    names = hint, typing.get_origin(hint), *typing.get_args(hint)
     kind = next(kind for kind in _WANTED if kind in names)
     if name in _OF_COLUMNS and isinstance(value, (list, tuple)):
-        value = written(value)
+        value = shown(value)
     read = value
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         read = _READERS[kind](value)

@@ -7,7 +7,7 @@ import textwrap
 from absl import flags as absl_flags
 
 from bert_tf.errors import InputError
-from bert_tf.flags.options import default_of, fields_of, group_of, is_required, shown
+from bert_tf.flags.options import default_of, fields_of, group_of, is_required, items_of
 from bert_tf.flags.parsing import CommandLine, types_of
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
@@ -65,22 +65,23 @@ def _lines(field, type_, defaults, source):
     if len(value) > _LONGEST:
         value, text = "NAME", f"{text} Names: {choices.replace(',', ', ')}."
     left = f"  --[no]{field.name}" if type_ is bool else f"  --{field.name}={value}"
-    note = "; ".join(_notes(field, defaults, source))
-    return [left + (f"   ({note})" if note else ""),
-            *textwrap.wrap(text, 88, initial_indent=" " * 8, subsequent_indent=" " * 8)]
+    if note := "; ".join(_notes(field, defaults, source)):
+        left += f"   ({note})"
+    return [left, *textwrap.wrap(text, 88, initial_indent=" " * 8, subsequent_indent=" " * 8)]
 
 
 def _notes(field, defaults, source):
     """Yields the notes in brackets after a flag in the help."""
     if field.name in defaults:
-        yield f"default: {_value(defaults[field.name])}, from {source}"
+        yield f"default: {shown_default(defaults[field.name])}, from {source}"
     elif is_required(field):
         yield "required"
     elif default_of(field) not in (None, "", []):
-        yield f"default: {_value(default_of(field))}"
+        yield f"default: {shown_default(default_of(field))}"
     if field.metadata["alias"]:
         yield f"also --{field.metadata['alias']}"
 
 
-def _value(value):
-    return value if isinstance(value, bool) else shown(value)
+def shown_default(value) -> str:
+    """A value as in Python, a list as on the command line."""
+    return ",".join(map(str, items_of(value)))

@@ -1,5 +1,6 @@
 """Options: fields of dataclasses that know their help, their values, and where they apply."""
 
+import contextlib
 import dataclasses
 import functools
 import shlex
@@ -10,6 +11,7 @@ from bert_tf.errors import InputError, choose_from
 
 REQUIRED = dataclasses.MISSING
 _BOUNDS = ("least", "above", "most", "below")
+_KINDS = {None: "", int: "a whole number", float: "a number"}
 _LARGEST = 2 ** 63 - 1      # a whole number of 64 bits
 
 
@@ -29,21 +31,24 @@ class When(typing.NamedTuple):
         """Returns whether the option exists with these values of options."""
         value, default = values.get(self.flag), defaults.get(self.flag)
         if self.values:
-            return any(item in self.values for item in (
-                value if isinstance(value, (list, tuple)) else [value]))
+            return any(item in self.values for item in items_of(value))
         return (value in (default, None, "", [], 0)) is self.is_without
 
     def __str__(self):
         first = ", ".join(map(shown, self.values[:3]))
+        if not first:
+            return f"--{self.flag}"
         others = f" and {len(self.values) - 3} others" if len(self.values) > 3 else ""
-        return f"--{self.flag}" + (f"={first}{others}" if first else "")
+        return f"--{self.flag}={first}{others}"
 
     def absence(self, name: str, value: typing.Any) -> str:
         """The sentence on an option `name` that does not exist, since `flag` has this value."""
-        if self.values:
-            where = "here" if value is None else f"with --{self.flag}={shown(value)}"
-            return f"there is no --{name} {where}; it is for {self}."
-        return f"there is no --{name} {'with' if self.is_without else 'without'} {self}."
+        if self.is_without:
+            return f"there is no --{name} with {self}."
+        if not self.values:
+            return f"there is no --{name} without {self}."
+        where = "here" if value is None else f"with --{self.flag}={shown(value)}"
+        return f"there is no --{name} {where}; it is for {self}."
 
 
 def option(default, help, *, choices=None, alias=None, rare=False, when=None, items=None, **bounds):
@@ -93,20 +98,17 @@ def is_required(field) -> bool:
 
 def default_of(field):
     """The default of an option, None for one that must be given."""
-    if field.default_factory is not dataclasses.MISSING:
+    if is_required(field):
+        return None
+    if field.default is dataclasses.MISSING:
         return field.default_factory()
-    return None if field.default is dataclasses.MISSING else field.default
+    return field.default
 
 
 def defaults_of(dataclass: type) -> dict:
     """The defaults of a dataclass's fields by name; fields without one are left out."""
-    defaults = {}
-    for field in dataclasses.fields(dataclass):
-        if field.default is not dataclasses.MISSING:
-            defaults[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            defaults[field.name] = field.default_factory()
-    return defaults
+    return {field.name: default_of(field) for field in dataclasses.fields(dataclass)
+            if not is_required(field)}
 
 
 def changed(settings) -> dict[str, typing.Any]:
@@ -114,11 +116,16 @@ def changed(settings) -> dict[str, typing.Any]:
             if (value := getattr(settings, field.name)) != default_of(field)}
 
 
+def items_of(value) -> list | tuple:
+    """The items of a list; another value alone."""
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
 def shown(value) -> str:
     """A value as it is written on the command line."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, items_of(value)))
 
 
 def command_line(program: str, *jobs) -> str:
@@ -134,9 +141,10 @@ def applicable(config_classes: Iterable[type], values: Mapping[str, typing.Any])
     fields = options_of(config_classes)
     defaults = {name: default_of(field) for name, field in fields.items()}
     known = {**defaults, **values}
+    conditions = {name: field.metadata["when"] for name, field in fields.items()}
 
     def exists(name):
-        when = fields[name].metadata["when"] if name in fields else None
+        when = conditions.get(name)
         return not when or (exists(when.flag) or when.is_without) and when.holds(known, defaults)
 
     return list(filter(exists, fields))
@@ -168,26 +176,24 @@ def check_used(settings, *uses: tuple[str, typing.Any, str]) -> None:
 
 
 def _check_value(field, value):
-    metadata = field.metadata
+    metadata, bounds = field.metadata, _range(**field.metadata["bounds"])
+    begin = f"--{field.name} is {shown(value)};"
     several = isinstance(value, (list, tuple))
-    for item in value if several else (value,):
+    for item in items_of(value):
         if metadata["choices"] and item not in metadata["choices"]:
-            raise InputError(f"--{field.name} is {shown(value)}; " + (
-                f"there is no {item}: " if several else "") + choose_from(
-                    item, metadata["choices"]))
+            which = f" there is no {item}:" if several else ""
+            raise InputError(f"{begin}{which} {choose_from(item, metadata['choices'])}")
         if item != item:
-            raise InputError(f"--{field.name} is {shown(value)}; it must be "
-                             f"{_range(**metadata['bounds']) or 'a number'}.")
+            raise InputError(f"{begin} it must be {bounds or 'a number'}.")
         if not (metadata["bounds"] or metadata["items"]):
             continue
-        try:
-            number = metadata["items"](item) if metadata["items"] else item
-        except ValueError:
-            number = float("nan")
-        if not is_within(number, **metadata["bounds"]):
-            must = "each must be" if several else "it must be"
-            raise InputError(f"--{field.name} is {shown(value)}; {must} {_kind(metadata)}"
-                             f"{_range(**metadata['bounds'])}.")
+        number = item
+        if metadata["items"]:
+            with contextlib.suppress(ValueError):
+                number = metadata["items"](item)
+        if isinstance(number, str) or not is_within(number, **metadata["bounds"]):
+            kind = " ".join(filter(None, (_KINDS[metadata["items"]], bounds)))
+            raise InputError(f"{begin} {'each' if several else 'it'} must be {kind}.")
     if type(value) is int and abs(value) > _LARGEST and not field.name.endswith("seed"):
         raise InputError(f"--{field.name} is {value}; give at most {_LARGEST}.")
 
@@ -199,11 +205,6 @@ def is_within(number, least=None, above=None, most=None, below=None) -> bool:
             and (most is None or number <= most) and (below is None or number < below))
 
 
-def _kind(metadata):
-    if not metadata["items"]:
-        return ""
-    return ("a whole number " if metadata["items"] is int else "a number ")[
-        :None if metadata["bounds"] else -1]
 
 
 def _range(least=None, above=None, most=None, below=None):

@@ -20,6 +20,7 @@ from bert_tf.flags.options import (
     default_of,
     fields_of,
     is_required,
+    items_of,
     options_of,
 )
 
@@ -70,10 +71,9 @@ def types_of(config_class) -> dict[str, type]:
 
 
 def _plain_type(annotation):
-    options = [t for t in typing.get_args(annotation) if t is not type(None)]
     if typing.get_origin(annotation) in (list, tuple):
         return list
-    return options[0] if options else annotation
+    return next((t for t in typing.get_args(annotation) if t is not type(None)), annotation)
 
 
 def define(config_class, flag_values, names=None):
@@ -110,18 +110,21 @@ def read(config_class, flag_values):
         value = getattr(flag_values, field.name)
         if is_required(field) and value in (None, "", []):
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
-        parts = value if isinstance(value, list) else [value]
+        parts = items_of(value)
         check_decodable(parts, f"--{field.name}")
         if PATH_FLAGS.fullmatch(field.name):
             if "" in parts and (isinstance(value, list) or default_of(field)):
                 raise InputError(f"--{field.name}: the name of a file or folder is empty; write "
                                  "the name, or leave it out.")
             check_stores(parts, f"--{field.name}: ")
-            fetched = [_fetch(part, field.name) for part in parts]
+            parts = [_fetch(part, field.name) for part in parts]
             if files.READ_FLAGS.fullmatch(field.name):
-                fetched = [files.as_file(part, default_of(field)) for part in fetched]
-            value = fetched if isinstance(value, list) else fetched[0]
-        values[field.name] = tuple(value) if isinstance(default_of(field), tuple) else value
+                parts = [files.as_file(part, default_of(field)) for part in parts]
+        if not isinstance(value, list):
+            parts, = parts
+        elif isinstance(default_of(field), tuple):
+            parts = tuple(parts)
+        values[field.name] = parts
     config = config_class(**values)
     check(config)
     return config
@@ -289,24 +292,27 @@ class CommandLine:
         aliases = [field.metadata["alias"] for field in options_of(self.classes).values()]
         names = [*self.names, *filter(None, aliases), "flagfile", "help", "helpfull"]
         meant = next(filter(None, (nearest_flag(each, names, _SIMILAR) for each in asked)), "")
-        return f"there is no flag --{name}; " + (
-            f"did you mean --{meant}? " if meant else "") + "--helpfull lists all."
+        question = f"did you mean --{meant}? " if meant else ""
+        return f"there is no flag --{name}; {question}--helpfull lists all."
 
     def _elsewhere(self, name):
         """The `When` of an option that a value of another flag adds, or None. If that flag is not
         given, `adds` gets it as None, and may say in an InputError why nothing gives its value."""
         pairs = [(flag, value) for flag, value, kind in additions(
             self.classes, self.adds, self.given) if name in options_of([kind])]
-        if pairs and pairs[0][0] not in self.given:
-            self.adds({**self.given, pairs[0][0]: None})
-        return When(pairs[0][0], tuple(value for _, value in pairs)) if pairs else None
+        if not pairs:
+            return None
+        flag = pairs[0][0]
+        if flag not in self.given:
+            self.adds({**self.given, flag: None})
+        return When(flag, tuple(value for _, value in pairs))
 
 
 def additions(config_classes: Iterable[type], adds: Adds | None, typed: Given
               ) -> Iterator[tuple[str, str, type]]:
     """Yields (flag, value, dataclass that the value adds)."""
-    for name, field in options_of(config_classes).items():
-        for value in field.metadata["choices"] or () if adds else ():
+    for name, field in options_of(config_classes if adds else ()).items():
+        for value in field.metadata["choices"] or ():
             with contextlib.suppress(InputError):
                 yield from ((name, value, kind) for kind in adds({**typed, name: value}))
 

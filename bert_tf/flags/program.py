@@ -11,7 +11,7 @@ from bert_tf import signals
 from bert_tf.errors import InputError, explained
 from bert_tf.files import FLAGFILE, is_file, open_file, places, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags.options import changed, fields_of, shown
+from bert_tf.flags.options import changed, options_of
 from bert_tf.flags.parsing import CommandLine, define, read
 
 _ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
@@ -34,9 +34,9 @@ def keep(config, folder: str, prefix: str = "", without: type | None = None,
     path = os.path.join(folder, prefix + FLAGFILE)
     if not any(config is filled for filled in _filled) or not trains and _are_of_maker(path):
         return
-    left_out = [f"--{field.name}=" for field in fields_of(without)] if without else []
+    left_out = tuple(f"--{name}=" for name in options_of(filter(None, [without])))
     _write_flags(path, os.path.basename(sys.argv[0]),
-                 [line for line in _given if not line.startswith(tuple(left_out))])
+                 [line for line in _given if not line.startswith(left_out)])
 
 
 def _are_of_maker(path):
@@ -123,7 +123,7 @@ def _call(main, parsed):
         _given[:] = [absl_flags.FLAGS[name].serialize() for name in line.given]
         if line.defaults:
             print(f"defaults from {line.source}: " + ", ".join(
-                f"--{name}={value if isinstance(value, bool) else shown(value)}"
+                f"--{name}={help_pages.shown_default(value)}"
                 for name, value in line.defaults.items() if value != _ENDLESS), flush=True)
         _filled[:] = [read(kind, absl_flags.FLAGS) for kind in line.classes]
         main(*_filled)
@@ -132,7 +132,8 @@ def _call(main, parsed):
         if not known:
             raise
         sys.stdout.flush()      # in a log file the lines before the error precede it
-        # A stop that the user asked for is not an error.
-        print(known if known.is_asked_for else f"error: {places.name_of_copies(str(known))}",
-              file=sys.stderr)
+        message = str(known)
+        if not known.is_asked_for:      # a stop that the user asked for is not an error
+            message = f"error: {places.name_of_copies(message)}"
+        print(message, file=sys.stderr)
         sys.exit(known.status)
