@@ -22,7 +22,6 @@ from tests.data.test_dynamic_masks import (
     SLOTS,
     UNITS,
     VOCABULARY,
-    counts,
     groups_of,
     hidden,
     records,
@@ -237,35 +236,3 @@ def test_masks_in_a_graph():
     after = graph(found, tf.range(len(found["input_ids"]), dtype=tf.int64))
     for name, value in hidden(masks, found).items():
         assert np.array_equal(after[name], value)
-
-
-def runs(found):
-    """How many predictions have a predicted neighbour at their left, of all."""
-    chosen = np.zeros((len(found["input_ids"]), SIZE + 1), bool)
-    row, slot = np.nonzero(found["masked_lm_weights"])
-    chosen[row, found["masked_lm_positions"][row, slot]] = True
-    return (chosen[:, 1:] & chosen[:, :-1]).sum() / chosen.sum()
-
-
-@pytest.mark.parametrize("units", UNITS)
-def test_dynamic_ngrams_are_distributed_as_static_ones(units):
-    """Over 20 seeds, within three standard errors of the difference."""
-    figures = np.zeros((2, 20, 12))
-    for seed in range(20):
-        dynamic = albert(units)
-        for kind, found in enumerate((
-                records(seed, units, False, recipe="albert"),
-                hidden(masks_of(dynamic), records(seed, units, True, recipe="albert"), seed))):
-            total, *others = counts(found)
-            figures[kind, seed] = [total / found["input_mask"].sum(), *np.divide(others, total),
-                                   runs(found)]
-    difference = figures[0].mean(0) - figures[1].mean(0)
-    error = np.sqrt((figures.var(1, ddof=1) / 20).sum(0))
-    assert (np.abs(difference) < 3 * error).all(), difference / error
-    assert figures[1, :, -1].mean() > 0.3       # single tokens: about 0.15
-
-
-def test_a_permutation_is_made_with_the_records():
-    recipe = albert(do_permutation=True)
-    with pytest.raises(InputError, match="leave out --do_permutation or --masking=dynamic"):
-        masking.find(recipe.corruption).check(recipe.segments)

@@ -210,7 +210,6 @@ def test_refusals(flags, said):
 
 
 SIZE, VOCAB, MASK = 64, 300, 7
-SLOTS = masking.find(RECIPE.corruption).most_predictions(SIZE, 0.15)
 
 
 def dynamic(**changes):
@@ -272,38 +271,3 @@ def test_dynamic_masks_against_a_slow_reference(units):
     part = dynamic(units=units)({name: value[20:30] for name, value in given.items()}, 3,
                                 numbers[20:30])
     assert all(np.array_equal(part[name], after[name][20:30]) for name in after)
-
-
-def test_shares_of_dynamic_masks():
-    found = batch(2000)
-    del found["token_boundary"]
-    counts = dict.fromkeys(("chosen", "ends", "masked", "kept"), 0)
-    drawn = np.zeros(VOCAB, int)
-    tokens, rounds = found["input_mask"].sum(), 20
-    share_of_ends = (found["input_ids"] < 4).sum(where=found["input_mask"] > 0) / tokens
-    for seed in range(rounds):
-        after = {name: np.asarray(value)
-                 for name, value in dynamic()(found, seed, np.arange(2000)).items()}
-        used = after["masked_lm_weights"] > 0
-        assert used.sum(1).max() <= SLOTS
-        labels = after["masked_lm_ids"][used]
-        shown = np.take_along_axis(after["input_ids"], after["masked_lm_positions"], 1)[used]
-        counts["chosen"] += len(labels)
-        counts["ends"] += (labels < 4).sum()
-        counts["masked"] += (shown == MASK).sum()
-        counts["kept"] += (shown == labels).sum()
-        drawn += np.bincount(shown[(shown != MASK) & (shown != labels)], minlength=VOCAB)
-
-    def close(found, share, of):
-        return abs(found / of - share) < 3 * np.sqrt(share * (1 - share) / of)
-
-    chosen = counts["chosen"]
-    assert abs(chosen / (tokens * rounds) - 0.15) < 0.0005
-    assert close(counts["ends"], share_of_ends, chosen)
-    # A token can be replaced by itself, or by <mask>.
-    assert close(counts["masked"], 0.8 + 0.1 / (VOCAB - 4), chosen)
-    assert close(counts["kept"], 0.1 + 0.1 * (1 - share_of_ends) / (VOCAB - 4), chosen)
-    assert not drawn[:4].any()
-    others = np.delete(drawn, [*range(4), MASK])
-    assert ((others - others.mean())**2).sum() / others.mean() < len(others) + 3 * np.sqrt(
-        2 * len(others))
