@@ -66,7 +66,7 @@ def test_random_texts_at_all_sizes(tmp_path, monkeypatch, block, window, by_file
     monkeypatch.setattr(corpus, "_BLOCK", block)
     monkeypatch.setattr(corpus, "_WINDOW", window)
     monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "copies"))
-    for _ in range(10):
+    for _ in range(4):
         texts = [random_text(rng) for _ in range(rng.randint(1, 3))]
         paths = write_files(tmp_path, [gzip.compress(text) if packed and rng.random() < 0.7 else
                                        text for text in texts])

@@ -140,7 +140,7 @@ def test_training_goes_on_anywhere(examples):
         tokens(batch).shape[1] for batch in whole[2:]]
 
 
-@pytest.mark.parametrize("replicas, workers", [(2, 1), (4, 1), (4, 2), (2, 2), (8, 4)])
+@pytest.mark.parametrize("replicas, workers", [(4, 1), (2, 2), (8, 4)])
 def test_parts_make_up_the_batch(examples, replicas, workers):
     steps, local = 7, replicas // workers
     parts = [taken_batches(examples, 16, steps * local, replicas=replicas, worker=worker,
@@ -199,7 +199,7 @@ def test_damaged_records_are_named(tmp_path):
     path = write_records(tmp_path, "classification", [5, 5])
     shard = tmp_path / "a1.tfrecord"
     good = shard.read_bytes()
-    for position in range(0, len(good), 37):
+    for position in range(0, len(good), 149):
         shard.write_bytes(good[:position] + bytes([good[position] ^ 8]) + good[position + 1:])
         with pytest.raises(InputError, match=rf"{shard}: record [0-4] .*the records again\.$"):
             ExampleSet(path)
