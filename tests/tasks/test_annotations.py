@@ -300,16 +300,6 @@ def test_a_feature_without_a_value_is_none(tmp_path):
         "feats.Case", "misc.Typo", "misc.Gloss", "misc.Other")] == [["_"], ["_"], ["the"], ["_"]]
 
 
-def test_every_line_is_read_as_a_slow_reader_reads_it(tmp_path):
-    """Words are the lines whose number is whole."""
-    path = write_conllu(tmp_path / "a.conllu", "\n\n".join([ROWS.strip()] * 40) + "\n")
-    with open(path, encoding="utf-8") as file:
-        wanted = re.findall(r"^\d+\t([^\t]*)\t[^\t]*\t([^\t]*)", file.read(), re.M)
-    found = read_words(path)
-    assert [pair for _, words, tags, _ in found for pair in zip(words, tags)] == wanted
-    assert len(found) == 80
-
-
 @pytest.mark.parametrize("column, place, feature", [
     ("upos", 3, ""), ("xpos", 4, ""), ("feats", 5, ""), ("feats.Number", 5, "Number"),
     ("deprel", 7, "")])

@@ -14,8 +14,6 @@ from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task_flags import TaskFlags, own_task
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
 
 def encode(task, examples, tokenizer, length, document_context=False):
@@ -74,18 +72,6 @@ def test_sentences_and_pairs(tokenizer, count, length):
             for e in examples]
     whole = [sum(len(tokenizer.encode(text)) for text in e.texts) for e in examples]
     assert cut == sum(map(int.__gt__, whole, room))
-
-
-def test_real_pairs(test_data):
-    vocabulary = Vocabulary.from_file(test_data / "vocabs/bert-base-cased/vocab.txt")
-    tokenizer = WordpieceTokenizer(vocabulary, do_lower_case=False)
-    with open(test_data / "text/books_sent.txt", encoding="utf-8") as file:
-        lines = [line.strip() for line, _ in zip(file, range(800)) if line.strip()]
-    examples = [Example(list(pair), 1) for pair in zip(lines[::2], lines[1::2])]
-    features, cut = encode(TASKS["mrpc"], examples, tokenizer, 48)
-    assert features["input_ids"].tolist() == [
-        slow_features(e.texts, tokenizer, 48)[0] for e in examples]
-    assert 0 < cut < len(examples)
 
 
 def test_numbers_and_several_labels(tokenizer):

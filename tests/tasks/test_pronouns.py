@@ -105,20 +105,18 @@ def test_masks_stand_for_the_tokens_of_both_candidates(tokenizer):
     assert abs(row.count("a") - row.count("b")) <= 1
 
 
-@pytest.mark.parametrize("blank, parts", [
-    (False, ["The drain is clogged. ", " stinks.", "The hair", "Bo"]),
-    (True, ["The drain is clogged. ", " stinks.", "The hair", "Bo"]),
-    (True, ["", " stinks.", "The hair", "Bo"]),
-    (True, ["The hair (of ", ") is Bo's.", "Bo", "it"]), (True, ["I hit (", ")'s.", "Bo", "it"])])
-def test_byte_pairs_keep_the_blank_before_a_candidate(test_data, blank, parts):
-    tokenizer = open_tokenizer(str(test_data / "vocabs" / "roberta-base"))
-    tokenizer = type(tokenizer)(tokenizer.vocabulary, add_prefix_space=blank)
-    whole = tokenizer.encode(parts[0] + parts[2] + parts[1])
-    example = Example(parts, 0)
-    made, _ = TASK.kind.encode(TASK, [example], tokenizer, 48)
-    row, used = made["input_ids"][0, :48].copy(), made["masked_lm_weights"][0, :24] > 0
-    row[made["masked_lm_positions"][0, :24][used]] = made["masked_lm_ids"][0, :24][used]
-    assert row[1:1 + len(whole)].tolist() == whole
+def test_byte_pairs_keep_the_blank_before_a_candidate(test_data):
+    plain = open_tokenizer(str(test_data / "vocabs" / "roberta-base"))
+    first = ["The drain is clogged. ", " stinks.", "The hair", "Bo"]
+    for blank, parts in ((False, first), (True, first), (True, ["", *first[1:]]),
+                         (True, ["The hair (of ", ") is Bo's.", "Bo", "it"]),
+                         (True, ["I hit (", ")'s.", "Bo", "it"])):
+        tokenizer = type(plain)(plain.vocabulary, add_prefix_space=blank)
+        whole = tokenizer.encode(parts[0] + parts[2] + parts[1])
+        made, _ = TASK.kind.encode(TASK, [Example(parts, 0)], tokenizer, 48)
+        row, used = made["input_ids"][0, :48].copy(), made["masked_lm_weights"][0, :24] > 0
+        row[made["masked_lm_positions"][0, :24][used]] = made["masked_lm_ids"][0, :24][used]
+        assert row[1:1 + len(whole)].tolist() == whole
 
 
 def model(tokenizer):

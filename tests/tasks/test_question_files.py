@@ -246,9 +246,3 @@ def test_what_is_verified_may_stand_between_blocks(trivia, monkeypatch):
         monkeypatch.setattr(question_files, "_BLOCK", size)
         with pytest.raises(InputError, match="holds no question"):
             read_answers(str(trivia))
-
-
-def test_other_files_are_squad(tmp_path):
-    path = tmp_path / "x.json"
-    path.write_text('{"version": "1.1", "data": []}')
-    assert form_of(str(path)) is None

@@ -251,12 +251,6 @@ def test_answers_are_learned_where_they_stand_and_found_as_they_stand(tmp_path):
         "北", "京", "是", "中", "国"]
 
 
-def test_an_answer_that_is_not_where_it_should_be_is_left_out(tmp_path):
-    paragraph, = paragraphs(tmp_path, {"中国": 3, "上海": 1})
-    assert [question.id for question in paragraph.questions] == ["中国"]
-    assert len(paragraph.skipped) == 1
-
-
 def test_other_vocabularies_are_refused(tmp_path):
     class Other:
         name, word_prefix = "byte_bpe", " "
