@@ -57,14 +57,10 @@ def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recip
     verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(tmp_path / "out")]))
     described_features, _ = record_files.record_features(record)
     assert [feature.name for feature in described_features] == record["features"]
-
-
-@pytest.mark.parametrize("recipe, masking", MASKINGS)
-def test_a_record_set_takes_them(prepare, random_text, recipe, masking):
-    job = prepare(random_text(1), **small(recipe, masking))
-    records = data.RecordSet.open(job.output_file, "input_file")
-    assert records.size == len(next(iter(columns(*job.output_file).values())))
-    assert {feature.name for feature in records.format.features} == set(columns(*job.output_file))
+    if masking:
+        records = data.RecordSet.open(job.output_file, "input_file")
+        assert records.size == len(next(iter(found.values())))
+        assert {feature.name for feature in records.format.features} == set(found)
 
 
 def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text):
