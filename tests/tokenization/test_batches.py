@@ -18,7 +18,7 @@ PAIRS = [("Who came?", "Jane Austen did."), ("A much longer first text than the 
 FOLDERS = ["bert-base-uncased", "bert-base-cased", "roberta-base", "albert", "t5", "gpt2"]
 
 
-@pytest.fixture(name="named", params=FOLDERS)
+@pytest.fixture(name="named", scope="module", params=FOLDERS)
 def fixture_named(request, test_data):
     return open_tokenizer(str(test_data / "vocabs" / request.param))
 
