@@ -7,8 +7,8 @@ A job is one kind of work at one size, length, batch and type. For each job all 
 then they take steps in turns, for --rounds rounds. In each round, the peer's CPU seconds are
 divided by bert_tf's; the ratio in the table is the median over the rounds. Above 1, bert_tf is
 faster. Training is a whole step of pre-training: dropout, loss, gradients, clipping, AdamW. All
-sequences are full unless --padding is given; then bert_tf lays them into fewer rows. CPU seconds are
-counted, since other programs may be running.
+sequences are full unless --padding is given; then bert_tf lays them into fewer rows. CPU seconds
+are counted, since other programs may be running.
 
 With --device=gpu --jobs=train, bert_tf runs on JAX and transformers is compiled; seconds of the
 clock are counted. For example:
