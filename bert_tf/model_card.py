@@ -11,7 +11,7 @@ from bert_tf import files
 from bert_tf.checkpoints.names import MODEL_FILE, TASKS, resolve, task_folder, tasks_beside
 from bert_tf.files import FLAGFILE, is_file, is_folder, open_file, read_json
 from bert_tf.heads import HEADS
-from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 
 NAME = "README.md"
 _MARK = "<!-- A model card of bert_tf, which is written again with the model. -->"
@@ -136,10 +136,10 @@ def card(folder: str, base: str | None = "", command: str = "", source: str = ""
     """Returns the text of the card of a folder; see `write_card`."""
     name = name or os.path.basename(files.absolute(folder))
     if snippet is None:
-        snippet = _snippet(folder, SavedTask.read(folder), name)
+        snippet = _snippet(folder, _saved(folder), name)
     source = source or folder
     config = _config(folder) or _config(source)
-    saved, flags, trial = saved or SavedTask.read(source), _flags(source), _best_trial(source)
+    saved, flags, trial = saved or _saved(source), _flags(source), _best_trial(source)
     if base == "":
         base = trial.get("init_checkpoint") or next((
             line.partition("=")[2] for line in flags if line.startswith("--init_checkpoint=")), "")
@@ -178,6 +178,11 @@ def _config(folder) -> dict[str, Any]:
             return config
     task, shared = resolve(os.path.join(folder, MODEL_FILE))
     return _config(os.path.dirname(shared)) if task else {}
+
+
+def _saved(folder):
+    """The task of a fine-tuned model, else None."""
+    return SavedTask.read(folder) if is_file(os.path.join(folder, TASK_FILE)) else None
 
 
 def _what(kind, config, saved, base):

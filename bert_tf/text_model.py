@@ -142,16 +142,15 @@ class TextModel:
         Raises:
             InputError: texts and labels do not go together, or a setting is wrong.
         """
-        texts, labels, dev_texts, dev_labels = (
-            list(values) if isinstance(values, Iterator) else values
-            for values in (texts, labels, dev_texts, dev_labels))
+        texts, labels = _lasting(texts), _lasting(labels)
+        dev_texts, dev_labels = (
+            () if dev is None else _lasting(dev) for dev in (dev_texts, dev_labels))
         folder = tempfile.mkdtemp(prefix="bert_tf_")
         discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         files = {"train_file": os.path.join(folder, "train.jsonl")}
         saved = settings.get("keep_head") is not False and self._saved()
         labels, names = _label_rows(self.kind, labels, label_names, saved and saved.task.labels)
         width = _write(files["train_file"], texts, labels)
-        dev_texts, dev_labels = (() if dev is None else dev for dev in (dev_texts, dev_labels))
         dev_labels, columns = _label_rows(self.kind, dev_labels, (), names)
         if columns and columns != names:
             raise InputError(f"dev_labels: the columns of labels are {', '.join(columns)}, but the "
@@ -201,6 +200,11 @@ class TextModel:
                             ignore=shutil.ignore_patterns(*_LEFT_OUT))
             write_card(aside, self._base, source=self.path, temporary=os.path.dirname(self.path),
                        name=os.path.basename(absolute(os.fspath(folder))))
+
+
+def _lasting(values):
+    """The values of a generator in a list, others as they are."""
+    return list(values) if isinstance(values, Iterator) else values
 
 
 def _label_rows(kind, labels, names, known):

@@ -82,7 +82,8 @@ SETTINGS = ("bert_tf/training/settings.py", "bert_tf/models/electra/settings.py"
             "bert_tf/tasks/task_flags.py", "bert_tf/models/t5/task_files.py",
             "bert_tf/finetuning/model.py", "bert_tf/finetuning/mixture.py",
             "bert_tf/models/t5/finetuning.py",
-            "bert_tf/finetuning/jobs.py", "bert_tf/recipes/table.py",
+            "bert_tf/finetuning/jobs.py", "bert_tf/finetuning/python_values.py",
+            "bert_tf/recipes/table.py",
             "bert_tf/models/ernie/settings.py", "bert_tf/models/recurrent/settings.py",
             "bert_tf/models/xlnet/settings.py", "bert_tf/models/electra/learner.py",
             "bert_tf/models/albert/masks.py", "bert_tf/models/deberta/masks.py",
@@ -196,7 +197,7 @@ def test_only_flags_and_dataclasses_of_flags_know_flags():
         assert {name for name in imports(path) if name.startswith("bert_tf.flags")} <= {
             f"bert_tf.flags.{name}" for name in (
                 "REQUIRED", "applicable", "changed", "check", "check_used", "only", "option",
-                "without")}
+                "shown", "without")}
 
 
 def test_data_jobs_see_no_training():
@@ -291,7 +292,7 @@ NAMING = {
     "data/batches/record_views", "data/masking/__init__", "data/masking/coin",
     "data/segments/pairing", "layers/base", "layers/encoder", "networks/__init__",
     "networks/encoder", "tokenization/__init__", "tokenization/byte_bpe",
-    "tokenization/library_settings", "tokenization/sentencepiece", "tokenization/unigram",
+    "tokenization/library_classes", "tokenization/sentencepiece", "tokenization/unigram",
 }
 
 

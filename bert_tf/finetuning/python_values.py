@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.flags.options import shown
+from bert_tf.flags import shown
 
 _WANTED = {list: "a list", bool: "True or False", int: "a whole number", float: "a number",
            str: "a text"}

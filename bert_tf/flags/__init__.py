@@ -25,7 +25,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "help": ["help_text"],
     "options": ["REQUIRED", "applicable", "changed", "check", "check_used", "command_line", "only",
-                "option", "without"],
+                "option", "shown", "without"],
     "parsing": ["CommandLine"],
     "program": ["keep", "keep_for", "run"],
 })

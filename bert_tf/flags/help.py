@@ -7,7 +7,7 @@ import textwrap
 from absl import flags as absl_flags
 
 from bert_tf.errors import InputError
-from bert_tf.flags.options import default_of, fields_of, group_of, is_required, items_of
+from bert_tf.flags.options import default_of, fields_of, group_of, is_required, shown_default
 from bert_tf.flags.parsing import CommandLine, types_of
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
@@ -80,8 +80,3 @@ def _notes(field, defaults, source):
         yield f"default: {shown_default(default_of(field))}"
     if field.metadata["alias"]:
         yield f"also --{field.metadata['alias']}"
-
-
-def shown_default(value) -> str:
-    """A value as in Python, a list as on the command line."""
-    return ",".join(map(str, items_of(value)))

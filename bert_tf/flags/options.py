@@ -128,6 +128,11 @@ def shown(value) -> str:
     return ",".join(map(str, items_of(value)))
 
 
+def shown_default(value) -> str:
+    """A value as in Python, a list as on the command line."""
+    return ",".join(map(str, items_of(value)))
+
+
 def command_line(program: str, *jobs) -> str:
     """Returns the command that gives the options of dataclasses their values, one per line."""
     return " \\\n    ".join([program, *(

@@ -11,7 +11,7 @@ from bert_tf import signals
 from bert_tf.errors import InputError, explained
 from bert_tf.files import FLAGFILE, is_file, open_file, places, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags.options import changed, options_of
+from bert_tf.flags.options import changed, options_of, shown_default
 from bert_tf.flags.parsing import CommandLine, define, read
 
 _ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
@@ -123,7 +123,7 @@ def _call(main, parsed):
         _given[:] = [absl_flags.FLAGS[name].serialize() for name in line.given]
         if line.defaults:
             print(f"defaults from {line.source}: " + ", ".join(
-                f"--{name}={help_pages.shown_default(value)}"
+                f"--{name}={shown_default(value)}"
                 for name, value in line.defaults.items() if value != _ENDLESS), flush=True)
         _filled[:] = [read(kind, absl_flags.FLAGS) for kind in line.classes]
         main(*_filled)

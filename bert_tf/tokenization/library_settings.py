@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, read_json
+from bert_tf.tokenization.library_classes import OF_BERT, OWN_RULES, SAME_WORDS, UNREAD
 
 # keras-hub's places of a vocabulary and of its tokenizer's settings, in the folder of a preset.
 KERAS_HUB_VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.txt")
@@ -17,22 +18,6 @@ SETTINGS_FILE = "tokenizer_config.json"
 # Settings with transformers' names, and the last three, which it does not know.
 _KNOWN = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents",
           "add_prefix_space", "drop_category_c", "join_quotes", "max_characters")
-# Classes of transformers and PaddleNLP, without "Tokenizer" and "Fast", that find words as one of
-# the tokenizers here.
-_SAME_WORDS = frozenset((
-    "Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert",
-    "Electra", "Ernie", "LayoutLM", "Lxmert", "MobileBert", "Nezha", "RetriBert", "Splinter",
-    "SqueezeBert", "TinyBert", "Bart", "GPT2", "Longformer", "OpenAIGPT", "Roberta", "Albert",
-    "XLNet", "MT5", "T5", "DebertaV2", "XLMRoberta", "Camembert", "PreTrained"))
-# A class without a tokenizer.json: it asks a program for the words.
-_OWN_RULES = frozenset(("BertJapanese",))
-# Those that take the defaults of BertTokenizer in transformers 5.23; ConvBert and RetriBert follow
-# tokenizer.json.
-_OF_BERT = frozenset((
-    "Bert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra",
-    "LayoutLM", "Lxmert", "MobileBert", "Splinter", "SqueezeBert"))
-# Settings that no reader of a .model follows, by the kinds of `kind_beside`.
-_UNREAD = {"debertav2": ("do_lower_case", "split_by_punct")}
 _USUAL_NAMES = ("vocab.txt", "vocab.json", "spiece.model")
 # Functions that give the added tokens in transformers' files, {id: token}; the last file counts.
 _ADDED: dict[str, Callable[[dict], Mapping[str, Any]]] = {
@@ -62,7 +47,7 @@ def check_settings(path: str) -> None:
         warn(f"{beside}: extra_ids is {count}, but the tokenizer here has 100 sentinels, so "
               "<extra_id_0> and the like get other ids than in transformers.")
     _check_class(path, beside, settings)
-    for key in _UNREAD.get(kind_beside(path), ()):
+    for key in UNREAD.get(kind_beside(path), ()):
         if path.endswith(".model") and settings.get(key):
             raise InputError(f"{beside}: {key} is {settings[key]}, but {path} is read without it "
                              "here; put a tokenizer.json in its place.")
@@ -74,7 +59,7 @@ def _check_class(path, beside, settings):
     if named is None and (of_model := read_json(model, {}).get(key)) is not None:
         beside, named = model, of_model
     # A tokenizer.json says itself how its class finds words.
-    has_rules = os.path.basename(path) == TOKENIZER_FILE and _bare(named) not in _OWN_RULES
+    has_rules = os.path.basename(path) == TOKENIZER_FILE and _bare(named) not in OWN_RULES
     if named is None or has_rules or _is_known(named):
         # Code of the model's own, and the rules of the Japanese class.
         key = next((key for key in ("auto_map", "word_tokenizer_type") if settings.get(key)), "")
@@ -86,7 +71,7 @@ def _check_class(path, beside, settings):
 
 
 def _is_known(named):
-    return named == "TokenizersBackend" or _bare(named) in _SAME_WORDS
+    return named == "TokenizersBackend" or _bare(named) in SAME_WORDS
 
 
 def has_other_class(folder: str) -> bool:
@@ -118,7 +103,7 @@ def warn_of_defaults(path: str, used: Mapping[str, Any]) -> None:
     tokenizer.json. `used`: the settings here, also those that are at their defaults."""
     beside = settings_file(path)
     settings = read_json(beside, {})
-    if _bare(settings.get("tokenizer_class")) not in _OF_BERT:
+    if _bare(settings.get("tokenizer_class")) not in OF_BERT:
         return
     lower = settings.get("do_lower_case", True)
     defaults = {"do_lower_case": True, "strip_accents": lower, "tokenize_chinese_chars": True}
