@@ -27,6 +27,7 @@ from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import Unfinished, make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError, counted
+from bert_tf.tasks import forms
 from bert_tf.tokenization import base
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep.pair_jobs import LabelledJob, TargetJob
@@ -163,6 +164,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     print(f"reading {counted(len(job.input_file), 'input file')}", flush=True)
     if record_job.has_sentences and job.input_format != "columns":
         _warn_of_prose(job.input_file[0])
+        forms.warn_of_tables(job.input_file)
     settled = dataclasses.replace(job, do_lower_case=tokenizer.do_lower_case,
                                   strip_accents=tokenizer.settings.get("strip_accents", True))
     made = record_job(settled, recipe, tokenizer, folder, part(RowFlags), target_length)

@@ -3,8 +3,9 @@ prediction and the other commands that read examples share this rule."""
 
 import os
 import re
+from collections.abc import Iterable
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files import (
     is_file,
     is_folder,
@@ -111,6 +112,13 @@ def form_of_table(path: str) -> str:
         raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "
                          "names its format; .gz or another compression may follow.")
     return form
+
+
+def warn_of_tables(paths: Iterable[str]) -> None:
+    """Warns if a file, which is read as plain text, has the name of a table."""
+    if path := next((path for path in paths if ending(path) in TABLES), ""):
+        warn(f"{shown_name(path)} is read as plain text, with the names, numbers and quotes of a "
+             "table; save its texts alone in a .txt file (bert-extract-text reads JSON lines).")
 
 
 def check_lines(path: str) -> None:

@@ -119,3 +119,10 @@ def test_a_pipe_is_read_as_often_as_needed(tmp_path):
     assert path == as_file(str(tmp_path / "pipe.csv")) and as_file(path) == path
     assert forms.head(path) == forms.head(path) == b"a,b\n"
     assert shown_name(path) == str(tmp_path / "pipe.csv")
+
+
+def test_tables_that_are_read_as_plain_text_are_told_of(capsys):
+    forms.warn_of_tables(["a.txt", "b.csv.txt", "c"])
+    assert capsys.readouterr().err == ""
+    forms.warn_of_tables(["a.txt", "posts.CSV.gz", "b.jsonl"])
+    assert "warning: posts.CSV.gz is read as plain text" in capsys.readouterr().err
