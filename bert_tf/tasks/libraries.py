@@ -209,16 +209,17 @@ def _articles(rows):
 
 
 def _paragraphs(rows):
-    """Yields articles of SQuAD, one for each paragraph. A question of v2.0 without an answer is
-    impossible, whether or not the rows say so."""
+    """Yields articles of SQuAD, one for each paragraph. A question of v2.0 with a list of no
+    answers is impossible, whether or not the rows say so."""
     paragraphs: dict[tuple, list] = {}
     for row in rows:
-        texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
+        answers = row.get("answers")
+        if isinstance(answers, dict):
+            answers = [{"text": text, "answer_start": start} for text, start in zip(
+                answers["text"], answers["answer_start"], strict=True)]
         paragraphs.setdefault((row.get("title", ""), row["context"]), []).append({
-            "id": row["id"], "question": row["question"],
-            "is_impossible": bool(row.get("is_impossible", not texts)),
-            "answers": [{"text": text, "answer_start": start}
-                        for text, start in zip(texts, starts, strict=True)]})
+            "id": row["id"], "question": row["question"], "answers": answers or [],
+            "is_impossible": bool(row.get("is_impossible", answers == []))})
     for (title, context), asked in paragraphs.items():
         yield {"title": title, "paragraphs": [{"context": context, "qas": asked}]}
 
@@ -251,7 +252,9 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
     """Yields (number from 1, line) of a data set's split. `form`: of the official file, a format of
     `Split`, or "trivia_qa". `rows`: of a file; None: those of the data set. Raises InputError if
     there is no such split, or its rows have another form."""
+    remedy = "rename its columns, or add those that it lacks"
     if rows is None:
+        remedy = "name another data set, or the folder of the official files"
         known, split = split_of(name, "train")
         whole = f"{known}/all:{split}"      # RACE has a configuration for each kind of school
         rows = official_rows(name if form != "race" or has_configuration(name) else whole)
@@ -261,8 +264,7 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{name} does not have the usual columns of this task "
-                         f"({type(error).__name__}: {error}); name another data set, or the folder "
-                         "of the official files.") from error
+                         f"({type(error).__name__}: {error}); {remedy}.") from error
 
 
 def holds_documents(name: str) -> bool:

@@ -30,7 +30,7 @@ _WORD = re.compile(r"\S+")
 # The first key of a file, which shows its form; SQuAD's keys are "version" and "data".
 _FORMS = {"trivia_qa": re.compile(rb'\s*\{\s*"(Data|Domain|Split|VerifiedEval|Version)"\s*:'),
           "mrqa": re.compile(rb'\s*\{\s*"(header|context|id|qas|context_tokens)"\s*:')}
-_ROW = re.compile(rb'\s*(?:\[\s*)?\{\s*"(id|title|context|question|answers)"\s*:')
+_ROW = re.compile(rb'\s*(?:\[\s*)?\{\s*"\w+"\s*:')
 _FOLDERS = {"EntityPages": "wikipedia", "SearchResults": "web"}
 # Keys of the whole file, which may follow all questions.
 _IS_VERIFIED, _IS_WEB, _IS_WIKIPEDIA = (re.compile(pattern) for pattern in (
@@ -45,9 +45,11 @@ def form_of(path: str) -> str | None:
     if is_library_name(path):
         return "trivia_qa" if holds_documents(path) else None
     start = head(path)
-    if _ROW.match(start) and isinstance(next(_rows(path)).get("answers"), dict):
+    form = next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
+    if form != "trivia_qa" and b'"data"' not in start and _ROW.match(start) and (
+            {"context", "question"} <= next(_rows(path)).keys()):
         return "rows"
-    return next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
+    return form
 
 
 def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragraph]:

@@ -81,7 +81,7 @@ def test_rows_as_the_library_datasets_writes_them(tmp_path, begin, between, end)
         assert read(str(path)) == read(str(squad))
     for row, message in (
             ('["c"]', f"rows.json, {'row' if begin else 'line'} 3 is not a JSON object"),
-            ('{"id": "c"}', "rows.json does not have the usual columns .*answers")):
+            ('{"id": "c"}', "rows.json does not have the usual columns .*'context'.*rename its")):
         path.write_text(begin + between.join([*rows, row]) + end)
         with pytest.raises(InputError, match=message):
             read_answers(str(path))
@@ -89,6 +89,25 @@ def test_rows_as_the_library_datasets_writes_them(tmp_path, begin, between, end)
         path.write_text(begin + between.join(rows))
         with pytest.raises(InputError, match="rows.json is not a JSON list .*the file ends"):
             read_answers(str(path))
+
+
+@pytest.mark.parametrize("answers", [None, [{"text": "Bo", "answer_start": 12}]])
+def test_rows_without_answers_or_with_squads_own(tmp_path, answers):
+    path, context = tmp_path / "rows.jsonl", MRQA[1]["context"]
+    row = {"lang": "en", "id": 7, "question": "who?", "context": context}
+    path.write_text(json.dumps(row if answers is None else {**row, "answers": answers}))
+    assert read_answers(str(path)) == {"7": [answer["text"] for answer in answers or ()]}
+    (paragraph,) = read_paragraphs(str(path), False)
+    assert paragraph.questions[0].text == "who?" and holds_answers(str(path)) == bool(answers)
+    if answers is None:
+        with pytest.raises(InputError, match="question 7 has no answer to train on"):
+            list(read_paragraphs(str(path), True))
+
+
+def test_a_table_of_questions_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("id,question,context\n1,who?,Bo\n")
+    with pytest.raises(InputError, match="a.csv is a table.*JSON lines with id, question, context"):
+        read_answers(str(tmp_path / "a.csv"))
 
 
 @pytest.fixture(name="trivia")
