@@ -96,6 +96,12 @@ def test_only_files_that_are_read_are_fetched_once(hub, model, capsys):
     assert not fetched_files(hub)
 
 
+def test_what_sentence_transformers_does_is_fetched():
+    names = ["model.safetensors", "modules.json", "1_Pooling/config.json", "2_Dense/config.json",
+             "sentence_bert_config.json", "config_sentence_transformers.json"]
+    assert {*names} - {*ours._wanted("hf://us/tiny", names, "", True)} == {names[3]}
+
+
 @pytest.mark.parametrize("names, is_wanted", [
     (("config.json", "tokenizer.json"), True), (("spiece.model", "tokenizer.json"), False),
     (("merges.txt", "tokenizer.json", "vocab.json"), False)])
