@@ -81,8 +81,10 @@ class RandomWords:
         roll = draws.random()
         if roll < 0.1:
             return MASK
-        others = self.words.get(self.tags.get(word, ""), ()) if roll < 0.2 else ()
-        return draws.choice(others) if others else word
+        others = self.words.get(self.tags.get(word, ""))
+        if roll < 0.2 and others:
+            return draws.choice(others)
+        return word
 
 
 def random_words(texts: Iterator[str], tagger: Callable[[list[str]], list[list[str]]] | None = None,

@@ -33,10 +33,10 @@ class WordModel:
 
     def __init__(self, path: str):
         model = open_model(path)
-        self.tokenizer: Any = model.tokenizer if find_vocabulary(path) else None
-        if not self.tokenizer or self.tokenizer.name != "wordpiece":
+        if not find_vocabulary(path) or model.tokenizer.name != "wordpiece":
             raise InputError(f"--masked_lm: {path} has no WordPiece vocabulary, which finding "
                              "words needs; name another model.")
+        self.tokenizer: Any = model.tokenizer
         config = model.config
         self._longest = min(_LONGEST, config.max_position_embeddings)
         learner = Learner(networks.build(config), [MaskedLM(config)])

@@ -210,7 +210,7 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
         for objective in learner.objectives])
     old = variables(learner)
     for name, variable in variables(smaller).items():
-        source = renumbered(name, kept_layers) if layers else name
+        source = renumbered(name, kept_layers)
         variable.assign(_slice(source, old[source].numpy(), config, kept_heads, kept_units))
     return smaller
 
@@ -234,14 +234,14 @@ def _config(config, kept_heads, kept_units, kept_layers, renumbers):
     heads = {number: [head for head in every if head not in remaining]
              for number, remaining in kept_heads.items()}
     sizes = [len(remaining) for _, remaining in sorted(kept_units.items())]
-    quantisation = config.quantisation
+    num_layers, quantisation = config.num_hidden_layers, config.quantisation
     if renumbers:
+        num_layers = len(kept_layers)
         heads = {new: heads[old] for new, old in enumerate(kept_layers)}
         sizes = [sizes[old] for old in kept_layers]
         quantisation = quantisation and quantisation.of_layers(kept_layers)
     return dataclasses.replace(
-        config, quantisation=quantisation,
-        num_hidden_layers=len(kept_layers) if renumbers else config.num_hidden_layers,
+        config, quantisation=quantisation, num_hidden_layers=num_layers,
         pruned_heads=tuple((number, tuple(gone)) for number, gone in heads.items()),
         intermediate_sizes=tuple(sizes))
 

@@ -128,12 +128,15 @@ class SoftTargets(AnswerObjective):
             values = ops.where(is_place, values, 0.0)
         if len(weights.shape) < len(values.shape):
             values = ops.sum(values, axis=-1)
-        factor = self.temperature**2 if divides and self.scales_gradient else 1.0
-        return factor * ops.sum(values * weights), count
+        total = ops.sum(values * weights)
+        if divides and self.scales_gradient:
+            total = self.temperature**2 * total
+        return total, count
 
     def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
-        by_class = self.mean_over == "classes" and len(weights.shape) < len(labels.shape)
-        return ops.sum(weights) * (ops.cast(ops.shape(labels)[-1], "float32") if by_class else 1.0)
+        if self.mean_over == "classes" and len(weights.shape) < len(labels.shape):
+            return ops.sum(weights) * ops.cast(ops.shape(labels)[-1], "float32")
+        return ops.sum(weights)
 
 
 class Patience(AnswerObjective):
@@ -215,8 +218,8 @@ class Student(Learner):
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """Returns a Learner's total loss, where an empty mean is 0. Without a teacher's answers, as
         in evaluation, it is the loss of the gold labels."""
-        counts = {one.name: measures[one.name]["loss"][1] if counts is None else counts[one.name]
-                  for one in self.objectives}
+        if counts is None:
+            counts = {one.name: measures[one.name]["loss"][1] for one in self.objectives}
         taught = sum(counts[one.name] for one in self.objectives if one not in self.heads)
         total: Tensor = 0.0
         for objective in self.objectives:
@@ -239,8 +242,10 @@ class MultiTaskStudent(Student, MultiTaskLearner):
         head = next((one for one in self.heads if one.name == getattr(objective, "head", "")),
                     objective)
         features = MultiTaskLearner.batch_for(self, head, batch) if head in self.heads else batch
+        name, logits = "is_real_example", batch.get(TEACHER_LOGITS)
         of_words = isinstance(head, Tagging)
-        logits = batch.get(WORD_LOGITS if of_words else TEACHER_LOGITS)
+        if of_words:
+            name, logits = WORD_WEIGHTS, batch.get(WORD_LOGITS)
         if logits is None:
             return {name: value for name, value in features.items() if name != TEACHER_LOGITS}
         if isinstance(objective, AnswerObjective):
@@ -250,7 +255,6 @@ class MultiTaskStudent(Student, MultiTaskLearner):
                 taught = taught[:, None]
             return {**features, SOFT_WEIGHTS: weights * taught,
                     TEACHER_LOGITS: logits[:, :head.num_labels]}
-        name = WORD_WEIGHTS if of_words else "is_real_example"
         counts = batch[IS_WORD_LABELLED][:, 0] if of_words else batch[IS_LABELLED]
         return {**features, name: ops.cast(features[name], "float32") * ops.cast(counts, "float32")}
 
@@ -265,7 +269,8 @@ def make_terms(row: Distillation, config: Sizes, head: Objective, dtype: str | N
     made: list[AnswerObjective] = []
     for term in row.terms:
         options = {**term.options, "loss_weight": term.weight, "dtype": dtype}
-        options |= {"name": name} if name else {}
+        if name:
+            options["name"] = name
         if term.objective == "SoftTargets":
             options["head"] = head.name
             if isinstance(head, Regression):

@@ -40,7 +40,7 @@ class TaughtRecords(SplitRecords):
     see `SplitRecords`."""
 
     shard_examples = _SHARD_EXAMPLES
-    in_this_process = True      # where the teachers are
+    workers = 1     # this process, where the teachers are
 
     def __init__(self, source, options, tokenizer, output_dir: str, teachers: Teachers):
         self._teachers = teachers
@@ -79,7 +79,7 @@ class TaughtSquadRecords(SquadRecords):
     teachers: Teachers | None = None
 
     piece_questions: ClassVar[int] = 1 << 10
-    in_this_process: ClassVar[bool] = True
+    workers: ClassVar[int] = 1
 
     @classmethod
     def of(cls, records: SquadRecords, teachers: Teachers) -> "TaughtSquadRecords":

@@ -71,14 +71,15 @@ class Teacher:
         """The Learner, its tokenizer, the names of a batch's features, and their function."""
         model = open_model(self.folder, finetuned=True)
         learner, tokenizer = model.learner(), model.tokenizer
-        fixed, sizes = learner.objectives[0].inputs, [None] * (3 if self._choices else 2)
-        reads = (*learner.reads, *fixed)
+        if self._has_marks:
+            tokenizer = MarkingTokenizer(tokenizer)
+        ranks = {**dict.fromkeys(learner.reads, 3 if self._choices else 2),
+                 **dict.fromkeys(learner.objectives[0].inputs, 2)}
         forward = compiled(
-            lambda *ids: self._answers(learner, dict(zip(reads, ids))),
-            input_signature=[tf.TensorSpec([None] * 2 if name in fixed else sizes, tf.int32, name)
-                             for name in reads])
-        return (learner, MarkingTokenizer(tokenizer) if self._has_marks else tokenizer, reads,
-                forward)
+            lambda *ids: self._answers(learner, dict(zip(ranks, ids))),
+            input_signature=[tf.TensorSpec([None] * rank, tf.int32, name)
+                             for name, rank in ranks.items()])
+        return learner, tokenizer, tuple(ranks), forward
 
     def _answers(self, learner, batch):
         objective, = learner.objectives
@@ -98,9 +99,9 @@ class Teacher:
         features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)
         units = kind.units(self.read(features, saved.max_seq_length), features)
         units = kind.join(units, examples, tokenizer, saved.max_seq_length, saved.options)
-        order = [saved.task.labels.index(label) for label in task.labels]
-        return {name: values[..., order] if order and name in _BY_LABEL else values
-                for name, values in units.items()}
+        if order := [saved.task.labels.index(label) for label in task.labels]:
+            units |= {name: units[name][..., order] for name in _BY_LABEL if name in units}
+        return units
 
     def read(self, features: Mapping[str, np.ndarray], max_seq_length: int
              ) -> dict[str, np.ndarray]:
@@ -152,9 +153,11 @@ class Teachers:
 
     def features(self, task: Task, num_choices: int = 1) -> tuple[Feature, ...]:
         """The `Feature`s that they add to records of a task with `num_choices` sequences each."""
-        by_token = _answers_tokens(task)
-        features = [Feature(IS_LABELLED, "int64", "S" if by_token else 1), Feature(
-            TEACHER_LOGITS, "float32", "L*S" if by_token else len(task.labels) or num_choices)]
+        axes: tuple = 1, len(task.labels) or num_choices
+        if _answers_tokens(task):
+            axes = "S", "L*S"
+        features = [Feature(IS_LABELLED, "int64", axes[0]),
+                    Feature(TEACHER_LOGITS, "float32", axes[1])]
         if layers := self.members[0].layers:
             features.append(Feature(TEACHER_CLS, "float32",
                                  len(layers) * self.members[0].config.hidden_size))
@@ -173,9 +176,9 @@ class Teachers:
             logits = average.get("logits", average.get("values"))
         else:
             logits = np.mean([answers["logits"] for answers in units], 0)
-        # Every word of a sentence to tag has its own label.
-        labelled = np.repeat([getattr(example, IS_LABELLED, True) for example in examples],
-                             [len(e.texts) if _answers_tokens(task) else 1 for e in examples])
+        labelled = np.array([getattr(example, IS_LABELLED, True) for example in examples])
+        if _answers_tokens(task):       # every word of a sentence to tag has its own label
+            labelled = np.repeat(labelled, [len(example.texts) for example in examples])
         features = kind.spread({TEACHER_LOGITS: logits.astype(np.float32),
                              IS_LABELLED: labelled.astype(np.int64)[:, None]}, student)
         features = {name: np.moveaxis(values, -1, 1) for name, values in features.items()}
@@ -227,7 +230,8 @@ class InStep(Teacher):
                              f"wide and {teacher} is {widths[1]} wide; set the student's "
                              "hidden_size to the teacher's.")
 
-    def objectives(self, config: Sizes, dtype: str | None = None) -> list[Objective]:
+    def objectives(self, config: Sizes, head: Objective, dtype: str | None = None
+                   ) -> list[Objective]:
         return [make_term(term, config, self.config, dtype) for term in self._row.terms]
 
     def learner(self, network, objectives: list[Objective]) -> Distiller:

@@ -17,7 +17,7 @@ ideograph is a word. brat (1.3) has a file .ann beside each .txt, whose lines ar
 import os
 import re
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.files import is_folder, match_names, open_unpacked, shown_name
@@ -53,13 +53,14 @@ class _Span(typing.NamedTuple):
 
 
 class _Text(typing.NamedTuple):
-    """A text as a form has it: words (of a text: with their places), and tags or spans."""
+    """A text as a form has it: words, and tags or spans."""
 
-    words: list
+    words: list[str]
     tags: list | None = None
     text: str | None = None
-    spans: list | None = None
-    has_words: bool = True      # in the form
+    spans: Iterable[_Span] | None = None
+    places: Iterable = ()       # (word, start, end) of the words in the text
+    whole: str | None = None    # the text, if the form has no words
 
 
 class _Unlabelled(Exception):
@@ -81,10 +82,8 @@ def read_rows(path: str, layout, omissions: Omissions) -> Iterator[Row]:
         where = f"{shown_name(name)}, line {line}"
         try:
             for text in take():
-                words = [word if isinstance(word, str) else word[0] for word in text.words]
-                tags = None if layout.label is None else _tags_of(text, layout, where)
-                yield Row(line, {"words": words} if cells is None else cells, words, tags, document,
-                          None if text.has_words else text.text)
+                yield Row(line, cells or {"words": text.words}, text.words,
+                          _tags_of(text, layout, where), document, text.whole)
         except _Unlabelled:
             omissions.without_label += 1
         except InputError:      # a ValueError too: of the whole file, not of a line
@@ -103,13 +102,14 @@ def split_words(text: str) -> list[tuple[str, int, int]]:
 def _json(path, layout):
     for document, (line, value) in enumerate(json_values(path)):
         holds_one = isinstance(value, dict) and not ({"paragraphs", "classes"} & value.keys())
-        cells = value if holds_one else None
-        yield path, line, document, cells, lambda value=value: _read(value, layout)
+        yield (path, line, document, holds_one and value,
+               lambda value=value: _read(value, layout))
 
 
 def _brat(path, layout):
-    names = match_names(path, f"**/*{BRAT}") if is_folder(path) else [
-        os.path.splitext(path)[0] + BRAT]
+    names = [os.path.splitext(path)[0] + BRAT]
+    if is_folder(path):
+        names = match_names(path, f"**/*{BRAT}")
     if not names:
         raise InputError(f"{path} has no files *{BRAT}; name a folder of brat, or a file.")
     for document, name in enumerate(names):
@@ -155,8 +155,7 @@ def _lines(text, spans):
 
 def _read(value, layout):
     if isinstance(value, list) and [*map(type, value)] == [str, dict]:
-        spans = value[1].get("entities", [])
-        return [_text(value[0], None if layout.label is None else list(map(_span, spans)))]
+        return [_text(value[0], map(_span, value[1].get("entities", [])))]
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object of an annotated text; see docs/tasks.md")
     return next(read for fits, read in _FORMS if fits(value))(value, layout)
@@ -212,8 +211,7 @@ def _read_paragraphs(row, layout):
     for paragraph in row["paragraphs"]:
         for sentence in paragraph["sentences"]:
             tokens = sentence["tokens"]
-            yield _Text([token["orth"] for token in tokens],
-                        None if layout.label is None else [token["ner"] for token in tokens])
+            yield _Text([token["orth"] for token in tokens], [token.get("ner") for token in tokens])
 
 
 def _read_pairs(row, layout):
@@ -233,16 +231,17 @@ _FORMS: tuple[tuple[Callable, Callable], ...] = (
 
 
 def _key(row, column, usual, what="text"):
-    name = usual if column == FOUND else column
-    if name is None or name not in row:
-        raise ValueError(f"has no {what if name is None else repr(name)}; it has "
-                         f"{', '.join(map(repr, row)) or 'nothing'}")
-    return name
+    if column == FOUND:
+        column = usual
+    if column not in row:
+        what = what if column is None else repr(column)
+        raise ValueError(f"has no {what}; it has {', '.join(map(repr, row)) or 'nothing'}")
+    return column
 
 
 def _text_in(row, layout):
     texts = [name for name, value in row.items() if isinstance(value, str)]
-    usual = "text" if "text" in texts or len(texts) != 1 else texts[0]
+    usual = texts[0] if len(texts) == 1 else "text"
     text = row[_key(row, layout.texts[0], usual)]
     if not isinstance(text, str):
         raise ValueError(f"has {text!r} where text must be")
@@ -265,13 +264,13 @@ def _spans_in(row, layout):
 
 
 def _span(value):
-    said = None
+    parts, said = [], None
     if isinstance(value, dict):
         parts = [next((value[name] for name in names if name in value), None) for names in (
             ("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type"))]
         said = value.get("text")
-    else:
-        parts = value if isinstance(value, list) else []
+    elif isinstance(value, list):
+        parts = value
     start, end, name = (*parts, None, None, None)[:3]
     if isinstance(name, list) and len(name) == 1:
         name = name[0]
@@ -282,19 +281,21 @@ def _span(value):
 
 
 def _text(text, spans, tokens=None):
-    """Makes a `_Text`; `tokens` are objects with `start` and `end`, if the form has words."""
     if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
         places = [(token["start"], token["end"]) for token in tokens]
         words = [(text[start:end], start, end) for start, end in places if text[start:end].strip()]
-        return _Text(words, None, text, spans)
-    return _Text(split_words(text), None, text, spans, has_words=False)
+        return _Text([word for word, *_ in words], None, text, spans, words)
+    words = split_words(text)
+    return _Text([word for word, *_ in words], None, text, spans, words, text)
 
 
 # From spans to tags
 
 def _tags_of(text, layout, where):
+    if layout.label is None:
+        return None
     if text.spans is not None:
-        return _tags_of_spans(text.text, text.words, text.spans)
+        return _tags_of_spans(text.text, text.places, text.spans)
     if not all(type(tag) is int for tag in text.tags):
         if not _is_words(text.tags):
             raise ValueError("has tags that are not names")
@@ -307,7 +308,6 @@ def _tags_of(text, layout, where):
 
 
 def _tags_of_spans(text, words, spans):
-    """Returns the tags of words, B- and I- with the names of the spans that they are in."""
     tags = ["O"] * len(words)
     starts = {start: index for index, (_, start, _) in enumerate(words)}
     ends = {end: index for index, (*_, end) in enumerate(words)}

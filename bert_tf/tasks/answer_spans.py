@@ -177,11 +177,11 @@ class SquadRecords:
     options: SpanOptions = SpanOptions()
 
     piece_questions: typing.ClassVar[int] = PIECE_QUESTIONS     # at least, of each shard but one
-    in_this_process: typing.ClassVar[bool] = False      # whether one process makes all of them
+    workers: typing.ClassVar[int] = 0       # that make them; 0: as many as the caller says
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        return features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())
+        return features.ANSWER_SPAN + features.ANSWER_SPAN_LABELS * self.is_training
 
     def further_fingerprint(self) -> dict:
         """Values that the records depend on beside the file, the vocabulary and the options."""
@@ -209,7 +209,7 @@ class SquadRecords:
                    **self.further_fingerprint()},
             ((len(counts), first_id, piece) for first_id, piece in zip(
                 (FIRST_UNIQUE_ID + np.cumsum([0, *counts])).tolist(), self._pieces())),
-            self._write_piece, 1 if self.in_this_process else num_workers,
+            self._write_piece, self.workers or num_workers,
             functools.partial(self._describe, settings, size), may_replace)
 
     def report(self, record: dict, was_there: bool) -> None:
@@ -231,7 +231,6 @@ class SquadRecords:
                            self.piece_questions, squad_style=self.options.squad_style)
 
     def _write_piece(self, index, numbered_piece):
-        """Writes one shard; returns its entry, counts and notes for the manifest."""
         count, first_id, piece = numbered_piece
         seen = coverage.Coverage()
         spans = cut_spans(piece, seen.watch(self.tokenizer), self.options)

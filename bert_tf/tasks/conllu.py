@@ -62,7 +62,6 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
 
 
 def _column(name):
-    """(number of the column, feature in it or "")."""
     plain, _, feature = str(name).lower().partition(".")
     if plain.removeprefix("-").isdecimal() and -len(COLUMNS) <= int(plain) < len(COLUMNS):
         plain = COLUMNS[int(plain)]

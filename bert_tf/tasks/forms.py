@@ -94,9 +94,8 @@ def is_brat(path: str) -> bool:
 
 def words_in(path: str) -> str:
     """Returns the name of a form that is for taggers alone, if a file has it; else ""."""
-    if ending(path) in (*WORD_ENDINGS, BRAT):
-        return "tagged words" if ending(path) != BRAT else "a file of brat"
-    return "CoNLL-U" if form_of(path) == CONLLU else ""
+    names = {**dict.fromkeys(WORD_ENDINGS, "tagged words"), BRAT: "a file of brat"}
+    return names.get(ending(path)) or {CONLLU: "CoNLL-U"}.get(form_of(path), "")
 
 
 def form_of_table(path: str) -> str:
@@ -125,6 +124,6 @@ def check_lines(path: str) -> None:
     """Raises InputError if a file that has one text per line has another form."""
     form = form_of(path)
     if form or words_in(path):
-        name = words_in(path) or ("JSON" if form == "jsonl" else f"a table (.{form})")
+        name = words_in(path) or {"jsonl": "JSON"}.get(form, f"a table (.{form})")
         raise InputError(f"{shown_name(path)} is {name}, and one text per line is read here; save "
                          "its texts so, in a .txt file.")

@@ -84,14 +84,16 @@ def read_numbered(path: str | os.PathLike, key: str = "") -> Iterator[tuple[int,
     yielded."""
     with open_unpacked(path) as file:
         text = _Text(io.TextIOWrapper(file, "utf-8-sig", newline=""))
+        kind, elements = "list", _array(text)
+        if key:
+            kind, elements = f"object with a list {key!r}", _elements(text, key)
         try:
-            yield from _elements(text, key) if key else _array(text)
+            yield from elements
             if text.next():
                 raise ValueError("something follows its end")
         except UnicodeDecodeError as error:
             raise InputError(f"{shown_name(path)} is not UTF-8 text; save it as UTF-8.") from error
         except (ValueError, RecursionError) as error:
-            kind = f"object with a list {key!r}" if key else "list"
             raise InputError(f"{shown_name(path)} is not a JSON {kind} ({error}); name the right "
                              "file, or download it again.") from error
 

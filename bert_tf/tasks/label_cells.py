@@ -53,7 +53,7 @@ class _Cell(NamedTuple):
 
 def _opened(cell):
     """The `_Cell` of a value in a row; ValueError if it can't name labels."""
-    cell = cell.tolist() if hasattr(cell, "tolist") else cell
+    cell = getattr(cell, "tolist", lambda: cell)()
     if isinstance(cell, (list, tuple)):
         items = list(map(plain_label, cell))
         if None in items:
@@ -68,18 +68,17 @@ def _opened(cell):
         text = named[1] or "[]"
     if _LISTS.get(text[:1]) != text[-1:] or len(text) < 2:
         return _Cell(None, text)
-    items = None
+    value = None
     with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(text)
-        items = value if isinstance(value, list) else None
-    if items is not None:
-        return _opened(items)
+    if isinstance(value, list):
+        return _opened(value)
     items = tuple(_items_in(text[1:-1]))
     if "..." in items:
         raise ValueError("has a list of labels that is cut off at '...'")
-    # Round and curly brackets may be a part of a name.
-    is_list = text[0] == "[" or "'" in text or '"' in text or _are_flags(items)
-    return _Cell(items) if is_list else _Cell(None, text)
+    if text[0] == "[" or "'" in text or '"' in text or _are_flags(items):
+        return _Cell(items)
+    return _Cell(None, text)        # round and curly brackets may be a part of a name
 
 
 def _items_in(text):
@@ -128,8 +127,8 @@ class LabelForm(NamedTuple):
             cell = ["0" if plain_label(one) is None else one for one in cell]
         items = _opened(cell).divided(self.separator)
         if len(items) != len(self.names) or not _are_flags(items):
-            raise ValueError(f"has {', '.join(items) or 'nothing'} where 0 or 1 must be for "
-                             f"{'the label' if len(self.names) == 1 else 'each of the labels'} "
+            each = "each of the labels" if len(self.names) > 1 else "the label"
+            raise ValueError(f"has {', '.join(items) or 'nothing'} where 0 or 1 must be for {each} "
                              f"{', '.join(self.names)}")
         return Flags(self.names, tuple(_FLAGS[item.lower()] for item in items))
 
@@ -139,7 +138,7 @@ def form_of_columns(rows: Iterable[Sequence[Any]], columns: Sequence[str] | None
     """Returns the form of rows with a flag in each of `count` columns, whose names are None without
     any. Where no flag is 0, an empty cell means 0. Known labels, else (), name the columns in their
     order where no column has the name of a label."""
-    names = tuple(str(name).strip() for name in columns) if columns else ()
+    names = tuple(str(name).strip() for name in columns or ())
     if len(set(names)) < len(names):
         raise InputError(f"{path}: two columns of labels have one name in {', '.join(names)}; "
                          "rename one.")
@@ -184,9 +183,9 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
             twice = next(item for item in items if items.count(item) > 1)
             raise InputError(f"{path}, line {line}: {twice!r} comes twice among the labels of one "
                              f"example, as it may among flags; name each label once, or {_ADVICE}.")
-    for cell, line in lines.items() if not labels else ():
+    for cell, line in lines.items():
         # A quote that begins one part ends another one, as in "a, b".
-        if cell.items is None and any(
+        if not labels and cell.items is None and any(
                 begin[0] == quote != begin[-1] and end[-1] == quote != end[0]
                 for quote in "\"'"
                 for begin, end in itertools.combinations(cell.divided(separator), 2)):
@@ -196,7 +195,6 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
 
 
 def _default_names(count, path):
-    """Names for flags without any, as Hugging Face's configurations have them."""
     names = tuple(f"LABEL_{number}" for number in range(count))
     warn(f"{path} has {counted(count, 'flag')} an example without names, which become "
          f"{', '.join(names[:2])}{', ...' * (count > 2)}: give their names in this order with "
@@ -205,21 +203,20 @@ def _default_names(count, path):
 
 
 def _separator(lines: Mapping[_Cell, int], labels, path):
-    """The separator in the cells that are not lists."""
     texts = {cell.text: line for cell, line in lines.items() if cell.items is None and cell.text}
     if texts and all(" " in text and _are_flags(text.split()) for text in texts):
         return " "
     marks = {mark: next(line for text, line in texts.items() if mark in text)
              for mark in _SEPARATORS if any(mark in text for text in texts)}
-    for mark in ("", *marks) if labels else ():     # a name may hold another mark
-        if all(set(_Cell(None, text).divided(mark)) <= set(labels) for text in texts):
+    for mark in ("", *marks):       # a name may hold another mark
+        if labels and all(set(_Cell(None, text).divided(mark)) <= set(labels) for text in texts):
             return mark
     used = list(marks.items())
     if len(used) > 1:
         raise InputError(f"{path}: labels are separated by {used[0][0]!r} in line {used[0][1]} and "
                          f"by {used[1][0]!r} in line {used[1][1]}; use one separator, or "
                          f"{_ADVICE}.")
-    return used[0][0] if used else ""
+    return next(iter(marks), "")
 
 
 def _is_of_flags(rows, labels, is_empty_somewhere, path):

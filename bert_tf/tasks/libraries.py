@@ -121,7 +121,7 @@ def _hub_rows(data_set, is_kept):
         rows = _loaded(datasets, data_set, {"split": data_set.split, "streaming": not is_kept})
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{HUB}{data_set.name}: there is no split {data_set.split!r}"
-                         f"{f' of {data_set.config!r}' if data_set.config else ''} "
+                         f"{f' of {data_set.config!r}' * bool(data_set.config)} "
                          f"({_first_line(error)}).") from error
     for row in rows:
         yield _plain(row, rows.features)
@@ -164,9 +164,11 @@ def _plain(value, feature):
 
 
 def _labelled(row: Row) -> Row:
-    label = row.get("label", _HIDDEN)
-    rest = {key: value for key, value in row.items() if key != "label"}
-    return rest if label == _HIDDEN else {**rest, "label": _LABELS.get(label, label)}
+    labelled = dict(row)
+    label = labelled.pop("label", _HIDDEN)
+    if label != _HIDDEN:
+        labelled["label"] = _LABELS.get(label, label)
+    return labelled
 
 
 def _passages(rows):
@@ -200,7 +202,6 @@ def _clozes(rows):
 
 
 def _articles(rows):
-    """Yields the files of RACE in their order, of rows for questions."""
     rows = sorted(rows, key=lambda row: row["example_id"])
     for name, group in itertools.groupby(rows, lambda row: row["example_id"]):
         asked = list(group)
@@ -225,7 +226,6 @@ def _paragraphs(rows):
 
 
 def _documents(rows):
-    """Yields questions of TriviaQA, with the texts of their documents."""
     for row in rows:
         yield {"QuestionId": row["question_id"], "Question": row["question"],
                "Answer": {"Aliases": row["answer"]["aliases"],
@@ -273,5 +273,4 @@ def holds_documents(name: str) -> bool:
 
 def part_of(article: str) -> str:
     """Returns the folder of RACE that an article's id names, middle or high."""
-    match = re.match("[a-z]+", article)
-    return match[0] if match else ""
+    return re.split("[^a-z]", article)[0]

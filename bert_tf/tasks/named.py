@@ -52,7 +52,6 @@ def _inference(name, file, sizes, labels, without_label=None, **layout):
 
 
 def _labelled(name, kind, texts, label, files, labels=(), **fields):
-    """Makes a task whose files all have labels; `files` are {split: (file, size)}."""
     return Task(name, KINDS[kind], {split: Split((file,), texts, label, size=size)
                                     for split, (file, size) in files.items()}, labels, **fields)
 
@@ -66,9 +65,9 @@ def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", ch
     files = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
     if len(sizes) == 1:
         files, sizes = dict.fromkeys(("dev", "test"), f"{folder}.jsonl"), 2 * sizes
-    splits = {split: Split((file,), texts, None if split == "test" else "label", size=size,
-                           submission=f"{folder}.jsonl" if split == "test" else None, **layout)
+    splits = {split: Split((file,), texts, "label", size=size, **layout)
               for (split, file), size in zip(files.items(), sizes, strict=True)}
+    splits["test"] = dataclasses.replace(splits["test"], label=None, submission=f"{folder}.jsonl")
     # nyu-mll/jiant, jiant/config/superglue_bert.conf.
     return Task(name, KINDS[kind], splits, labels, defaults=Defaults(256, 4, 1e-5, 10.0), **fields)
 
@@ -365,14 +364,12 @@ def configuration(data_dir: str, task: Task) -> str:
         return f"{data_dir}/{_CONFIGURATIONS.get(task.name, task.name)}"
     if "@" in data_dir:
         return data_dir
-    base = data_dir.removesuffix("_v2")         # the Hub's two sets
-    return base if task.name == "squad" else f"{base}_v2"
+    return data_dir.removesuffix("_v2") + task.name.removeprefix("squad")    # the Hub's two sets
 
 
 def _split(task, name, layout, data_dir) -> Split | None:
-    """The split of a library; None if the library lacks it."""
     group = _group(task)
-    part, _, rest = name.partition("_")
+    part, mark, rest = name.partition("_")
     if task.model_of and layout.label is not None:
         if layout.format in _TABLES:
             return None     # the labels of AX, and translations of test sets, are in files alone
@@ -382,11 +379,10 @@ def _split(task, name, layout, data_dir) -> Split | None:
     if group in _OF_LANGUAGES:
         language = rest or task.name.removeprefix(group).removeprefix("-") or "en"
         return _layout(task, layout, f"{data_dir}/{language}:{part}")
-    return _layout(task, layout, f"{data_dir}:{part}" + (f"_{rest}" if rest else ""))
+    return _layout(task, layout, f"{data_dir}:{part}{mark}{rest}")
 
 
 def _layout(task, layout, file):
-    """The layout of a library's rows, or of the lines that are made of them."""
     if layout.format not in _TABLES:
         return dataclasses.replace(layout, files=(file,))
     # A class has a name there where official files have a number; -1 is not a label.

@@ -54,8 +54,8 @@ class WordPassages:
             last = self._word_tokens[word + question.last_word + 1] - 1
             tokens = self.ids[first:last + 1].tolist()
             for part in map(np.ndarray.tolist, variants):
-                starts = range(len(tokens) - len(part) + 1) if part else ()
-                place = next((s for s in starts if tokens[s:s + len(part)] == part), None)
+                place = next((start for start in range(len(tokens) - len(part) + 1)
+                              if part and tokens[start:start + len(part)] == part), None)
                 if place is not None:
                     first, last = first + place, first + place + len(part) - 1
                     break
@@ -259,17 +259,13 @@ def counterpart(others: np.ndarray, place: int, is_start: bool, end: int | None 
         return int(others[place])
     known = np.flatnonzero(others != NONE)
     after, before = known[known > place], known[known < place]
-    if not len(before):
-        first = int(others[after[0]])
-        if first < 1:
-            return first
-        return 0 if is_start else first - 1
-    low = int(others[before[-1]])
-    if not len(after):
-        if end is None or low >= end - 1:
-            return low
-        return low + 1 if is_start else end - 1
-    high = int(others[after[0]])
+    low, high = -1, end or 0        # the counterparts beside the gap
+    if len(before):
+        low = int(others[before[-1]])
+    if len(after):
+        high = int(others[after[0]])
     if high > low + 1:
         return low + 1 if is_start else high - 1
-    return high if is_start else low
+    if not len(after) or len(before) and not is_start:
+        return low
+    return high

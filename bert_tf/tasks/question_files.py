@@ -66,10 +66,11 @@ def read_questions(path: str, form: str, is_training: bool) -> Iterator[Paragrap
 
 
 def _rows(path):
-    is_list = head(path).lstrip().startswith(b"[")
-    for number, row in enumerate(read_elements(path), 1) if is_list else json_rows(path):
+    rows, unit = json_rows(path), "line"
+    if head(path).lstrip().startswith(b"["):
+        rows, unit = enumerate(read_elements(path), 1), "row"
+    for number, row in rows:
         if not isinstance(row, dict):
-            unit = "row" if is_list else "line"
             raise InputError(f"{path}, {unit} {number} is not a JSON object; correct the {unit}.")
         yield row
 
@@ -118,13 +119,14 @@ def _read_trivia_qa(path, is_training):
         for (folder, file), page in documents.items():
             context = text_of(folder, page)
             ends = [word.end() for word in itertools.islice(_WORD.finditer(context), _MOST_WORDS)]
-            context = context[:ends[-1]] if ends else ""
+            context = context[:max(ends, default=0)]
             places = find_aliases(context, aliases)
             if places or not is_training:
                 named = f"{name}--{folder}/{file}" if names[file] > 1 else f"{name}--{file}"
                 question = _question(named, text, context, places, right)
-                yield context, [(question | ({OFFICIAL: name} if is_one else {}),
-                                 f"{path}: question {named!r}")]
+                if is_one:
+                    question[OFFICIAL] = name
+                yield context, [(question, f"{path}: question {named!r}")]
 
 
 def _opened(path):

@@ -145,9 +145,8 @@ def with_tags_judged(task, paths: dict[str, str]):
     for split in tagged:
         seen = _tags_in(task.split(split), paths[split], seen)
     way = way_of(seen)
-    return dataclasses.replace(task, splits={
-        name: dataclasses.replace(split, tags=way) if name in tagged else split
-        for name, split in task.splits.items()})
+    return dataclasses.replace(task, splits=task.splits | {
+        split: dataclasses.replace(task.splits[split], tags=way) for split in tagged})
 
 
 def _tags_in(layout, path, seen=None):
@@ -190,20 +189,19 @@ def _articles(path):
 
 
 def _read_articles(task, layout, path, omissions):
-    """Yields the questions of RACE, each with an answer put into its gap, or behind it."""
     count = 0       # of the first question's options
     for file, _, article in _articles(path):
         number = 0
         try:
             for number, (question, options) in enumerate(zip(
                     article["questions"], article["options"], strict=True), 1):
-                choices = [question.replace("_", option) if "_" in question else
-                           f"{question} {option}" for option in options]
+                if "_" not in question:
+                    question += " _"
+                choices = [question.replace("_", option) for option in options]
                 count = count or len(choices)
                 if len(choices) != count:
                     raise ValueError(f"{len(choices)} options, but the first has {count}")
-                label = None if layout.label is None else str(
-                    ord(article[layout.label][number - 1]) - ord("A"))
+                label = layout.label and str(ord(article[layout.label][number - 1]) - ord("A"))
                 yield number, [article["article"], *choices], label, 0
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise InputError(f"{file}, question {number} is not in RACE's format "
@@ -211,7 +209,6 @@ def _read_articles(task, layout, path, omissions):
 
 
 def _read_folders(task, layout, path, omissions):
-    """Yields the text files in the labels' folders; other folders hold no examples."""
     for label in task.labels:
         files = match_names(os.path.join(path, label), "*.txt")
         if not files:
@@ -263,9 +260,9 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
         if not isinstance(cell, str):
             raise Malformed(f"has {cell!r} where text must be")
     cells = [without_breaks(cell, layout) for cell in cells]
-    for column, cell, text in layout.words:
-        cells = [text if key == column and read == cell else read
-                 for key, read in zip(keys, cells)]
+    if layout.words:
+        words = {(column, cell): text for column, cell, text in layout.words}
+        cells = [words.get(place, place[1]) for place in zip(keys, cells)]
     if not choice_keys:
         return cells
     (context, *beginning), choices = cells[:len(text_keys)], cells[len(text_keys):]
@@ -314,9 +311,10 @@ def _label_reader(task, layout, path, table, text_keys):
 def _labels_reader(task, layout, path, table):
     """Returns the `_label_reader` of a task with several labels an example, in a column or in one
     column each. All cells decide about their form, so that the file is read twice."""
-    column = layout.label
-    is_one = not isinstance(column, str) or column in (table.names or ()) or "," not in column
-    keys = table.keys([column] if is_one else [name.strip() for name in column.split(",")])
+    columns = [layout.label]
+    if isinstance(layout.label, str) and layout.label not in (table.names or ()):
+        columns = [name.strip() for name in layout.label.split(",")]
+    keys = table.keys(columns)
     rows = Table(path, layout, Omissions(skip_malformed=True))
     if len(keys) == 1:
         key, = keys

@@ -81,8 +81,9 @@ def _csv_rows(path, has_names=False):
     write them, tell what separates cells; so does a line such as sep=; before them."""
     csv.field_size_limit(_LONGEST_CELL)
     numbered, last = read_lines(path), 0
-    names = list(itertools.islice(numbered, 1)) if has_names else []
-    told = re.fullmatch('"?sep=(.)"?', names[0][1]) if names else None
+    names = list(itertools.islice(numbered, int(has_names)))
+    header = "".join(line for _, line in names)
+    told = re.fullmatch('"?sep=(.)"?', header)
 
     def lines():
         nonlocal last
@@ -90,8 +91,8 @@ def _csv_rows(path, has_names=False):
             last = number
             yield line + "\n"
 
-    header = re.sub('"[^"]*"', "", "".join(line for _, line in names))
-    delimiter = next((mark for mark in ",;\t" if mark in header), ",")
+    unquoted = re.sub('"[^"]*"', "", header)
+    delimiter = next((mark for mark in ",;\t" if mark in unquoted), ",")
     if told:
         names, last, delimiter = [], 1, told[1]
     reader = csv.reader(lines(), strict=True, delimiter=delimiter)
@@ -172,7 +173,7 @@ class Table:
         first = next(rows, None)
         if first is None:
             raise InputError(f"{self._path} is empty: it must hold at least one example"
-                             f"{' below its header' if self.names else ''}.")
+                             f"{' below its header' * bool(self.names)}.")
         if self._keyed:
             self.names = list(first[1])
         else:
@@ -292,7 +293,6 @@ def _shape(lines):
 
 
 def _check_words(lines, width, column, name):
-    """Raises InputError if what would be the words are their numbers 1, 2, ... in each sentence."""
     cells = [SPACES.split(line.strip(" \t")) for _, line in lines]
     words = [row[column] if len(row) == width else "" for row in cells if width >= _cells(column)]
     sentences = [list(group) for is_word, group in itertools.groupby(words, bool) if is_word]
@@ -313,7 +313,6 @@ def _column_number(column):
 
 
 def _cells(column):
-    """How many cells a line must have for this column."""
     return 0 if column is None else max(column + 1, -column)
 
 

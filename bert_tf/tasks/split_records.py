@@ -58,7 +58,6 @@ class Source:
 
     @functools.cached_property
     def _rows(self):
-        """Returns the rows that are taken: the first ones of a random order."""
         count = sum(1 for _ in self._all(Omissions(self.skip_malformed_lines)))
         order = np.random.default_rng(self.seed).permutation(count)
         return set(order[:max(int(count * self.fraction + 1e-9), 1)].tolist())
@@ -146,7 +145,7 @@ class SplitRecords:
     errors."""
 
     shard_examples = 1 << 16
-    in_this_process = False     # whether one process makes all of them
+    workers = 0     # that make them; 0: as many as the caller says
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self.name = source.split
@@ -180,7 +179,7 @@ class SplitRecords:
         per core. Other records of this name are an error, unless they may be replaced."""
         return make_shards(
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
-            self.writer(len(self._sizes)), 1 if self.in_this_process else num_workers,
+            self.writer(len(self._sizes)), self.workers or num_workers,
             functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
             runner=runner)
 
@@ -254,7 +253,7 @@ class SplitRecords:
     def _notes(self, counts):
         notes, path = list(self._label_notes), self._source.path
         official = self._source.task.split(self._source.split).size
-        held = self._own // (2 if self._source.both_orders else 1)
+        held = self._own // (1 + self._source.both_orders)
         if official and held not in (0, official) and self._source.fraction == 1:
             notes.append(f"{path} holds {held:,} examples, the official file {official:,}.")
         if self._without_text:

@@ -201,7 +201,6 @@ def _with_text_id(raw):
 
 
 def _distinct_questions(path):
-    """Yields (question's JSON, its name in errors); refuses repeated ids, and files without one."""
     seen = set()
     for _, asked in _raw_paragraphs(path):
         for raw, where in asked:

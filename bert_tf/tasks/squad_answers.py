@@ -36,10 +36,11 @@ class Prediction:
 
     def answer(self, null_score_diff_threshold: float = 0.0) -> str:
         """Returns the answer, or "" if the odds of no answer exceed the threshold."""
-        if self.null_odds is None:
-            return self.text
-        exceeds = operator.ge if self.is_strict else operator.gt
-        return "" if exceeds(self.null_odds, null_score_diff_threshold) else self.text
+        if self.null_odds is not None and (
+                self.null_odds > null_score_diff_threshold
+                or self.is_strict and self.null_odds == null_score_diff_threshold):
+            return ""
+        return self.text
 
     def describe(self, null_score_diff_threshold: float = 0.0) -> dict:
         """Returns `answer`, its `probability`, `n_best` and, in v2.0, `null_odds`."""
@@ -151,14 +152,15 @@ class BeamFinder(Finder):
 
     def predict(self, question):
         identity, options = self._spans.questions[question].id, self._options
+        nothing, odds = "empty", None
+        if options.version_2_with_negative:
+            logits = self._outputs["answerable_logits"][self._rows(question)]
+            nothing, odds = "", logits.min(initial=_NO_SPAN).item()
         n_best = self._distinct(question, self._candidates(question))
-        negative = options.version_2_with_negative
         if not n_best:
-            n_best = {"": (0.0, 0.0)} if negative else {"empty": (0.0, 0.0)}
+            n_best = {nothing: (0.0, 0.0)}
             if options.squad_style in ("albert", "xlnet"):
                 n_best = {"": (-_NO_SPAN, -_NO_SPAN)}
-        logits = self._outputs["answerable_logits"][self._rows(question)]
-        odds = logits.min(initial=_NO_SPAN).item() if negative else None
         return Prediction(identity, next(iter(n_best)), entries(n_best), odds,
                           options.squad_style == "albert")
 

@@ -137,8 +137,7 @@ def score_v2(answers: dict, predictions: dict, null_odds: dict | None = None,
     _check(predictions, str, "prediction", answers)
     _check(odds, (int, float), "null odds", answers)
     raw = question_scores(answers, predictions)
-    scores = {name: [float(not answers[name])] * 2 if odds[name] > threshold else pair
-              for name, pair in raw.items()}
+    scores = raw | {name: [float(not answers[name])] * 2 for name in raw if odds[name] > threshold}
     result = _means(scores, answers)
     for prefix, has_answer in (("HasAns", True), ("NoAns", False)):
         if names := [name for name in answers if bool(answers[name]) == has_answer]:
@@ -161,13 +160,11 @@ def question_scores(answers: dict, predictions: dict) -> dict:
 
 
 def _best_scores(answers, prediction, overlap):
-    """Returns the best exact match and the best `overlap` with normalised answers."""
     return (max(exact(answer, prediction) for answer in answers),
             max(overlap(answer, prediction) for answer in answers))
 
 
 def _means(scores, names):
-    """Returns means in percent of the pairs (exact, f1) of some questions."""
     total = len(names)
     return {"exact": 100.0 * sum(scores[name][0] for name in names) / total,
             "f1": 100.0 * sum(scores[name][1] for name in names) / total, "total": total}

@@ -94,8 +94,8 @@ class Suite:
     def with_ranking(self) -> "Suite":
         """This suite with a masked LM that ranks candidates in every task where it can."""
         return dataclasses.replace(self, rows=tuple(
-            dataclasses.replace(row, task=row.ranking, ranking=row.task, majority=False)
-            if row.ranking else row for row in self.rows))
+            dataclasses.replace(row, task=row.ranking or row.task, ranking=row.ranking and row.task,
+                                majority=row.majority and not row.ranking) for row in self.rows))
 
     def missing(self, scores: Scores) -> list[str]:
         """The tasks that Score counts and that have no scores."""
@@ -228,8 +228,8 @@ def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
 
 def describe_archive(folder: str, names: list[str], missing: list[str]) -> str:
     """Returns a line on the files of the archive in a folder, and on the server's missing files."""
-    return f"wrote {os.path.join(folder, ARCHIVE)} with {', '.join(names)}" + (
-        f"; the server also wants {', '.join(missing)}" if missing else "")
+    return (f"wrote {os.path.join(folder, ARCHIVE)} with {', '.join(names)}"
+            f"{'; the server also wants ' * bool(missing)}{', '.join(missing)}")
 
 
 def write_archives(folder: str, suites: Iterable[str]) -> None:

@@ -44,10 +44,12 @@ def each_line(form: str) -> Callable:
     `library_lines`. Raises InputError if a line is not such an object; names file and line."""
     def reader(read):
         def read_file(path, *args):
-            is_library = is_library_name(path)
-            for number, line in read_library(path, form) if is_library else read_lines(path):
+            lines, row_of = read_lines(path), json.loads
+            if is_library_name(path):
+                lines, row_of = read_library(path, form), dict
+            for number, line in lines:
                 try:
-                    yield from read(number, line if is_library else json.loads(line), *args)
+                    yield from read(number, row_of(line), *args)
                 except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
                     raise InputError(
                         f"{path}, line {number} is not an example of this SuperGLUE task "
@@ -175,7 +177,7 @@ def read_rows(task, layout, path: str, omissions) -> Iterator[tuple]:
     one question have one group. Raises InputError if a line is not an example of the task, or lacks
     the label that the split has."""
     for line, texts, label, group in _READERS[layout.format](path):
-        yield line, texts, labelled(label, path, line) if layout.label else None, group
+        yield line, texts, layout.label and labelled(label, path, line), group
 
 
 def labelled(label: typing.Any, path: str, line: int) -> typing.Any:

@@ -15,8 +15,9 @@ SCHEMES = ("bio", "bioes")
 def scheme_of(labels: Iterable[str]) -> str:
     """Returns the scheme of a model's labels; `bio` if they name no entities."""
     labels = set(labels)
-    return "bioes" if any(is_entity_tag(tag) and f"S-{tag[2:]}" in labels
-                          for tag in labels if tag.startswith("B")) else "bio"
+    if any(is_entity_tag(tag) and tag[0] == "B" and f"S-{tag[2:]}" in labels for tag in labels):
+        return "bioes"
+    return "bio"
 
 
 def labels_in(scheme: str | None, labels: Sequence[str]) -> tuple[str, ...]:
@@ -52,12 +53,11 @@ def from_bioes(tags: Sequence[str]) -> list[str]:
     renamed, open_type = [], None
     for tag in tags:
         place, kind = tag[:2], tag[2:]
-        if place not in ("B-", "I-", "E-", "S-"):
-            renamed.append(tag)
-            open_type = None
-            continue
-        goes_on = place in ("I-", "E-") and kind == open_type
-        renamed.append(f"{'I' if goes_on else 'B'}-{kind}")
+        if place in ("B-", "S-") or place in ("I-", "E-") and kind != open_type:
+            tag = f"B-{kind}"
+        elif place == "E-":
+            tag = f"I-{kind}"
+        renamed.append(tag)
         open_type = kind if place in ("B-", "I-") else None
     return renamed
 
@@ -96,8 +96,7 @@ def way_of(seen: Mapping[str, Seen]) -> str:
             one.times for one in inside.values())
         if named or most:
             wrong[way] = others
-    small = {tag.upper() if tag == "o" else tag[:1].upper() + tag[1:]: one
-             for tag, one in seen.items()}
+    small = {tag[:1].upper() + tag[1:] for tag in seen}
     if not wrong and "o" in seen and all(_WAYS["before"].fullmatch(tag) for tag in small if
                                          tag != _OUTSIDE):
         wrong["before"] = inside

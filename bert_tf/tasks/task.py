@@ -253,8 +253,10 @@ class Task:
             return {"texts": train.texts, "format": train.format}
         if train.format not in TABLES:
             return {}
-        return {"texts": train.texts, "choices": train.choices,
-                **({} if train.header else {"header": False})}
+        columns = {"texts": train.texts, "choices": train.choices}
+        if not train.header:
+            columns["header"] = False
+        return columns
 
     def path(self, data_dir: str, split: str) -> str:
         """Returns a split's file, or its folder, in the folder `data_dir`; it must exist."""
@@ -263,18 +265,22 @@ class Task:
             return files[0]
         # The name that must be in the folder of a split: other data have a folder "train", too.
         needed = {"race": "", "folders": next(iter(self.labels), "")}.get(form)
-        exists = is_file if needed is None else lambda path: is_folder(os.path.join(path, needed))
-        if form == "annotations":       # brat's may be a folder
-            exists = is_there
-        own = named_folder(data_dir, self.name, self.folder_of or self.name)
-        places = [data_dir, own] if needed is None else [own, data_dir]
+        def exists(path):
+            if needed is not None:
+                return is_folder(os.path.join(path, needed))
+            # brat's annotations may be a folder.
+            return is_there(path) if form == "annotations" else is_file(path)
+
+        places = [data_dir, named_folder(data_dir, self.name, self.folder_of or self.name)]
+        if needed is not None:
+            places.reverse()
         for place, name in itertools.product(places, files):
             if place is not None and exists(path := join_path(place, name)):
                 return path
         if needed is not None:
             files = tuple(os.path.join(name, needed, "*.txt") for name in files)
-        where = f" in {data_dir!r}" if data_dir else ""
-        of = "" if self.name == OWN else f" of {self.name}"
+        where = f" in {data_dir!r}" * bool(data_dir)
+        of = f" of {self.name}" * (self.name != OWN)
         raise InputError(f"there is no {' or '.join(files)}{where} (the {split} file{of}); name "
                          "the right file, or its folder with --data_dir.")
 

@@ -129,7 +129,6 @@ class FileFlags:
             data_dir=self.data_dir))
 
     def _in_scheme(self, task):
-        """The task with its labels, if they are known, in --tag_scheme."""
         if self.tag_scheme and task.kind != KINDS["tagging"]:
             raise InputError(f"--tag_scheme={self.tag_scheme} is for tagging; leave the flag out.")
         if not (task.labels and self.tag_scheme):
@@ -294,7 +293,6 @@ _OWN_FILES = {"--do_eval": "a file that has labels with --dev_file",
 
 
 def _present(flag, task, possible, sources, data_dir):
-    """Returns the possible splits of a flag that have sources, or raises InputError if none has."""
     if there := [split for split in possible if split in sources]:
         return there
     names = " or ".join(task.splits[split].files[0] for split in possible)
@@ -355,7 +353,6 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
 
 
 def _check_own(owned, files, texts, label, choices, labels, labelled_test):
-    """Raises InputError for own files, columns or labels that a kind can't have."""
     if not files:
         raise InputError("no file is named; give --train_file, --dev_file or --test_file, or the "
                          "name of a task with --task.")
@@ -400,7 +397,6 @@ def _missing_column(flags):
 
 
 def _one_format(files, kind, data_dir):
-    """The format of tagged words in all files of the splits; InputError if they differ."""
     formats = {f"--{split}_file={file}": _format(file, kind, data_dir)
                for split, file in files.items()}
     (first, one), *others = formats.items() or [("", forms.WORDS)]

@@ -1,6 +1,7 @@
 """Records and losses for the student of bert-distill."""
 
 import dataclasses
+import functools
 import hashlib
 from typing import Any
 
@@ -163,13 +164,17 @@ class Teaching:
 
     def goal(self, goal, plan):
         """The `FineTuning` of the student, made from the `FineTuning` with gold labels alone."""
-        in_step = self.in_step(plan) if self.row.teaches == "in_step" else None
+        learner, teacher, terms_of = compression.Student, {}, functools.partial(
+            compression.make_terms, self.row)
+        if self.row.teaches == "in_step":
+            in_step = self.in_step(plan)
+            learner, teacher = in_step.learner, {"teacher": in_step.digest()}
+            terms_of = in_step.objectives
 
         def make_objectives(config, dtype):
             head = goal.make_objective(config, dtype=dtype)
             head.loss_weight = self.row.gold_weight
-            return [head, *(in_step.objectives(config, dtype) if in_step else
-                            compression.make_terms(self.row, config, head, dtype))]
+            return [head, *terms_of(config, head, dtype)]
 
         def give_vectors(learner):
             ids, rows = self.vectors
@@ -178,14 +183,13 @@ class Teaching:
             values[ids] = rows
             table.assign(values)
 
-        teacher = {"teacher": in_step.digest()} if in_step else {}
         if self.vectors:
             content = b"".join(part.tobytes() for part in self.vectors)
             teacher["word_vectors"] = hashlib.sha256(content).hexdigest()
         return dataclasses.replace(
             goal, make_objective=make_objectives,
             change_start=give_vectors if self.vectors else None,
-            learner=in_step.learner if in_step else compression.Student,
+            learner=learner,
             options={**goal.options, **teacher, "distillation": self.row.describe()})
 
 

@@ -122,7 +122,6 @@ class Cloze(AnswerSet):
         return dict(zip(("f1", "em"), best.mean(0).tolist()))
 
     def _taken(self, path, predicted):
-        """Yields each query of a file, as far as predicted, and the text that is taken."""
         start = 0
         for _, cloze in super_glue.read_clozes(path):
             if start >= len(predicted):

@@ -85,7 +85,11 @@ class LabelledKind(Kind):
     def label(self, task: Task, ids: dict, texts: list, raw, where: str) -> object:
         """Returns an example's label as its records hold it, from the label that was read, None
         where the file has none. `ids` are {label: id}; `where` names file and line in errors."""
-        return 0 if raw is None else label_id(raw, ids, where)
+        return 0 if raw is None else self.label_of(task, ids, texts, raw, where)
+
+    def label_of(self, task: Task, ids: dict, texts: list, raw, where: str) -> object:
+        """See `label`; here a label was read."""
+        return label_id(raw, ids, where)
 
     def check_taught(self, label: object, ids: dict, where: str) -> None:
         """Raises InputError if nothing can learn a label. See `label` for the arguments."""
@@ -226,13 +230,12 @@ class LabelledKind(Kind):
 
     def average(self, units: list[dict]) -> dict:
         """Returns the mean of several models' `units`: of numbers, or of probabilities."""
-        name = "values" if "values" in units[0] else "probabilities"
+        name = next(name for name in ("values", "probabilities") if name in units[0])
         arrays = [answers[name] for answers in units]
         mean = np.mean(arrays, 0, np.float64).astype(arrays[0].dtype)
         if name == "values":
             return {name: mean}
         return {"logits": self.logits(mean), name: mean}
-
 
     def logits(self, probabilities: np.ndarray) -> np.ndarray:
         """Returns the logits that a model of this kind turns into these probabilities."""
@@ -262,9 +265,11 @@ def is_flat(most: np.ndarray, least: np.ndarray) -> bool:
 
 
 def _describe_all(kind, task, examples, predictions, answers):
-    likely = answers.get("probabilities") if kind.shows_probabilities else None
-    for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
-        yield kind.describe(task, example, prediction, None if likely is None else likely[index])
+    likely = [None] * len(predictions)
+    if kind.shows_probabilities:
+        likely = answers.get("probabilities", likely)
+    for row in zip(examples, predictions, likely, strict=True):
+        yield kind.describe(task, *row)
 
 
 class SplitPredictions:

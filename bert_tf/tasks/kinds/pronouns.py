@@ -72,8 +72,8 @@ class PronounRanking(MultipleChoice):
             for other in candidates(schema) or [schema.query]:
                 yield line, [*schema, other], raw, number
 
-    def label(self, task, ids, texts, raw, where):
-        return 0 if raw is None else 1 - label_id(raw, ids, where)
+    def label_of(self, task, ids, texts, raw, where):
+        return 1 - label_id(raw, ids, where)
 
     def counted(self, label):
         return (1 - label,)

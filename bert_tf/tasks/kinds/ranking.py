@@ -48,8 +48,8 @@ class Ranking(MultipleChoice):
             raise InputError(f"{path} has no two successive lines with one question and different "
                              "labels; give a file that has, or use a classification task.")
 
-    def label(self, task, ids, texts, raw, where):
-        return 0 if raw is None else [label_id(one, ids, where) for one in raw].index(0)
+    def label_of(self, task, ids, texts, raw, where):
+        return [label_id(one, ids, where) for one in raw].index(0)
 
     def counted(self, label):
         return range(_LINES)        # each label once

@@ -137,9 +137,7 @@ class Regression(Classification):
     def fitted(self, options, source):
         return with_range(options, (example.label for example in source.examples()))
 
-    def label(self, task, ids, texts, raw, where):
-        if raw is None:
-            return 0
+    def label_of(self, task, ids, texts, raw, where):
         least, most = task.bounds or (-np.inf, np.inf)
         try:
             value = float(raw)
@@ -213,12 +211,12 @@ class MultipleChoice(LabelledKind):
     def sequences(self, examples):
         return [[(e.texts[0], choice) for choice in e.texts[1:]] for e in examples]
 
-    def label(self, task, ids, texts, raw, where):
+    def label_of(self, task, ids, texts, raw, where):
         numbers = {str(index): index for index in range(len(texts) - 1)}
-        if raw is not None and raw not in numbers:
+        if raw not in numbers:
             raise InputError(f"{where}: label {raw!r} must be the number of the right choice, from "
                              f"0 to {len(numbers) - 1}; correct the line or the --label_column.")
-        return super().label(task, numbers, texts, raw, where)
+        return numbers[raw]
 
     def options(self, given, saved, is_training, path):
         options = super().options(given, saved, is_training, path)
@@ -272,13 +270,12 @@ def mean_and_deviation(labels: Iterable[float]) -> tuple[float, float] | None:
     mean, deviation = float(values.mean()), float(values.std())
     if np.abs(values).max() <= _REACH and deviation >= _LEAST_DEVIATION:
         return None
-    # The deviation of equal numbers may be their rounding.
-    is_constant = deviation <= 1e-7 * abs(mean)
-    return mean, 1.0 if is_constant else deviation
+    if deviation <= 1e-7 * abs(mean):       # which may be the rounding of equal numbers
+        deviation = 1.0
+    return mean, deviation
 
 
 def _is_far_out(values):
-    """Whether each of some labels is far from most of them."""
     low, median, high = np.percentile(values, [25, 50, 75])
     return (high > low) & (np.abs(values - median) > _FAR_OUT * (high - low))
 

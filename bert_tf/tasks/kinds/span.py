@@ -62,7 +62,7 @@ class Span(Kind):
         return {name: value for name, value in options.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
-        if _scorer(options) and options[_NEGATIVE]:
+        if (options.get("scorer") or "squad") != "squad" and options[_NEGATIVE]:
             raise InputError(f"--scorer={options['scorer']} is for questions that all have an "
                              "answer; leave out --scorer, or --version_2_with_negative.")
         _span_options(options, max_seq_length).check(tokenizer.vocabulary.layout)
@@ -70,10 +70,9 @@ class Span(Kind):
     def fixed_options(self, options):
         """Returns the style, if it is not BERT's, the scorer, if it is not SQuAD's, and the head's
         LSTM, if any; records and scores show where other options differ."""
-        style = _style(options)
-        fixed = {"squad_style": None if style == SpanOptions.squad_style else style,
-                 "scorer": _scorer(options), "bilstm_size": options.get("bilstm_size")}
-        return {name: value for name, value in fixed.items() if value}
+        fixed = {name: options.get(name) for name in ("squad_style", "scorer", "bilstm_size")}
+        return {name: value for name, value in fixed.items()
+                if value and value not in (SpanOptions.squad_style, "squad")}
 
     def _head(self, task, options):
         style = _style(options)
@@ -124,13 +123,7 @@ def _style(options):
     return options.get("squad_style", SpanOptions.squad_style)
 
 
-def _scorer(options):
-    name = options.get("scorer")
-    return None if name == "squad" else name
-
-
 def _taken(kind, options):
-    """Makes a dataclass of the options that are its fields."""
     return kind(**{field.name: options[field.name] for field in dataclasses.fields(kind)
                    if field.name in options})
 
@@ -241,11 +234,12 @@ class SquadPredictions:
         return {THRESHOLD: threshold}
 
     def describe_scores(self):
-        applied = {THRESHOLD: self._threshold} if self._options[_NEGATIVE] else {}
-        return {"predict_file": self._path, **applied}
+        described = {"predict_file": self._path}
+        if self._options[_NEGATIVE]:
+            described[THRESHOLD] = self._threshold
+        return described
 
     def _samples(self, predicted):
-        """Yields lines on some questions, evenly over the file: question, answer, right answer."""
         firsts = (next(group)[1] for _, group in itertools.groupby(
             zip(self._official.values(), squad.read_references(self._path)),
             key=operator.itemgetter(0)))
@@ -254,7 +248,7 @@ class SquadPredictions:
                 both, 0, None, -(-len(predicted) // _SAMPLES)):
             answer, known = one.answer(self._threshold), ""
             if self._answers is not None:
-                known = f"  (in the file: {right[0] if right else 'no answer'})"
+                known = f"  (in the file: {(right or ['no answer'])[0]})"
                 if same(answer) in map(same, right or [""]):
                     known = "  (right)"
             yield f"  {question} -> {answer or 'no answer'}{known}"

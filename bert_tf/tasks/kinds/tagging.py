@@ -126,8 +126,9 @@ class Tagging(LabelledKind):
 
         ends = np.append(word_starts, len(tokens))[np.cumsum([len(e.texts) for e in examples])]
         sentences = list(zip([0, *ends.tolist()], ends.tolist()))
-        in_context = (options or {}).get("document_context")
-        bounds = _documents(examples, sentences) if in_context else sentences
+        bounds = sentences
+        if (options or {}).get("document_context"):
+            bounds = _documents(examples, sentences)
         layout = tokenizer.vocabulary.layout
         room = layout.room(max_seq_length, pair=False)
         windows = [window for sentence, bound in zip(sentences, bounds)
@@ -236,7 +237,6 @@ def _in_bio(task, tags):
 
 
 def _documents(examples, sentences):
-    """Returns the bounds of each sentence's document."""
     bounds = []
     grouped = itertools.groupby(zip(examples, sentences), lambda pair: pair[0].document)
     for _, group in grouped:

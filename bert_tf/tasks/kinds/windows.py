@@ -67,7 +67,6 @@ def _join(values, starts, counts, way):
 
 
 def _encoded(examples, tokenizer):
-    """Yields each example's sequences as pairs of arrays of ids; a single text has an empty B."""
     ids, lengths = tokenizer.encode_lines(
         [text for parts in examples for part in parts for text in part])
     texts = iter(np.split(ids, np.cumsum(lengths)[:-1]))
@@ -98,11 +97,10 @@ def _cut(a, b, layout, max_seq_length, way):
             parts.append(np.concatenate([text[:first], text[len(text) - (count - first):]]))
         return [tuple(parts)], any(len(part) < len(text) for part, text in zip(parts, (a, b)))
     window, count = _plan(len(a), len(b), layout, max_seq_length)
-    is_first = len(a) >= len(b)
-    longer, shorter = (a, b) if is_first else (b, a)
+    order = 1 if len(a) >= len(b) else -1
+    longer, shorter = (a, b)[::order]
     other = shorter[:layout.room(max_seq_length, len(b) > 0) - window]
     starts = np.linspace(0, len(longer) - window, count).round().astype(int)
     parts = [longer[start:start + window] for start in starts]
-    return ([(part, other) if is_first else (other, part) for part in parts],
-            len(other) < len(shorter))
+    return [(part, other)[::order] for part in parts], len(other) < len(shorter)
 
