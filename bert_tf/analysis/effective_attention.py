@@ -19,7 +19,7 @@ def _singular(transformed, sums_to_one, full=False):
     if sums_to_one:
         transformed = np.append(transformed, np.ones((len(transformed), 1)), 1)
     left, sizes, _ = np.linalg.svd(transformed, full_matrices=full)
-    least = sizes[0] * np.finfo(np.float64).eps * max(transformed.shape) if sizes.size else 0.0
+    least = sizes.max(initial=0.0) * np.finfo(np.float64).eps * max(transformed.shape)
     return left, int((sizes > least).sum())
 
 
@@ -71,7 +71,7 @@ def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool 
     int [L, N], or [L, N, n] with `causal`. `attention` is [L, N, n, n], `values` [L, N, n, D]."""
     heads = attention.shape[:2]
     effective = np.zeros(attention.shape)
-    ranks = np.zeros((*heads, attention.shape[-1]) if causal else heads, int)
+    ranks = np.zeros(attention.shape[:2 + causal], int)
     for head in np.ndindex(*heads):
         effective[head], ranks[head] = effective_attention(
             attention[head], values[head], sums_to_one, causal)

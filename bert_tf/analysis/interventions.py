@@ -43,7 +43,6 @@ def switch_off(encoder, heads: Collection[tuple[int, int]] = (), form: str = "ze
 
 
 def _places(encoder, heads, form, units):
-    """Returns each head's and unit's weight and the part of it to set to 0."""
     if heads and form == "uniform" and looks_at_distances(encoder.config):
         raise InputError("the attention of this network also depends on distances, so a head can "
                          "only be switched off in the form zero.")

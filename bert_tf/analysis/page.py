@@ -18,8 +18,7 @@ _FIGURES = ("cls", "sep", "punctuation", "left", "right", "entropy")
 
 def names(ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
     """Returns the tokens without the character that marks a blank."""
-    return [token.lstrip(tokenizer.blank) or token if tokenizer.blank else token
-            for token in tokenizer.tokens(ids)]
+    return [token.lstrip(tokenizer.blank) or token for token in tokenizer.tokens(ids)]
 
 
 def pieces(ids: Sequence[int], tokenizer: Tokenizer) -> np.ndarray:
@@ -35,7 +34,7 @@ def readable(ids: Sequence[int], tokenizer: Tokenizer) -> str:
     text = "".join(name.removeprefix("##") if piece else f" {name}" for name, piece in zip(
         names(ids, tokenizer), pieces(ids, tokenizer)))
     # A token may be a blank alone.
-    return " ".join((text.replace(tokenizer.blank, "") if tokenizer.blank else text).split())
+    return " ".join(text.replace(tokenizer.blank, "").split())
 
 
 def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: Tokenizer) -> None:
@@ -55,7 +54,6 @@ def _tokens(ids, tokenizer):
 
 
 def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
-    """The data of one text; `from` are the tokens that attend, if they are not the attended."""
     statistics, attending, maps = Statistics(), {}, "encoder"
     if reading.from_ids is not None:
         attending, maps = {"from": _tokens(reading.from_ids, tokenizer)}, "cross"

@@ -64,7 +64,6 @@ def synthesize(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nda
 
 
 def _synthetic(label: int, n: int, middle: int, rng: np.random.Generator) -> np.ndarray:
-    """Makes a map [n, n] of a class, whose special tokens are 0, `middle` and n - 1."""
     noise = rng.dirichlet(np.full(n, rng.uniform(0.1, 2)), n)
     if label in (0, 2):     # one of the special tokens, or both kinds
         columns = [[0], [middle, n - 1], [0, middle, n - 1]][rng.integers(3)]

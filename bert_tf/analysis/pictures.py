@@ -71,9 +71,10 @@ def draw_identifiability(path: str, title: str, head_size: int,
         axes[1, 1].imshow(across, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         axes[1, 1].set(title="identified by another layer's probe", xlabel="vectors of layer",
                        ylabel="probe of layer", xticks=layers, yticks=layers)
-        for (row, column), value in np.ndenumerate(across) if len(across) <= 8 else ():
-            axes[1, 1].text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8,
-                            color="black" if value > 0.6 else "white")
+        if len(across) <= 8:
+            for (row, column), value in np.ndenumerate(across):
+                axes[1, 1].text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8,
+                                color="black" if value > 0.6 else "white")
         layers = range(1, 1 + len(attribution["own"]))
         axes[1, 2].plot(layers, attribution["own"], "o-", label="contribution to itself")
         axes[1, 2].plot(layers, attribution["own_largest"], "o-",

@@ -83,7 +83,7 @@ def _pairs_of(document, target, rng):
         a, b = (sum(part, []) for part in (gathered[:split], gathered[split:]))
         gathered = []
         while len(a) + len(b) > target:     # tokens go from the front or the end of the longer
-            longer = a if len(a) > len(b) else b
+            longer = max(b, a, key=len)
             longer.pop(0 if rng.random() < 0.5 else -1)
         if not a or not b:
             break
