@@ -75,7 +75,7 @@ def _may_keep(given, name):
     """Whether the model was fine-tuned for a task with the labels of the task `name`, or, if it is
     a task of the user, for any."""
     path = given.get("init_checkpoint")
-    saved = SavedTask.read(folder_of(path)) if path else None
+    saved = path and SavedTask.read(folder_of(path))
     if not saved or not name:
         return bool(saved)
     task, trained = OF_SUITES[name], saved.task
@@ -102,7 +102,9 @@ def _defaults(given, task_of):
         if given.get("keep_head", _may_keep(given, task_of())):
             for name in _OF_HEAD:
                 values.pop(name, None)
-    return (f"fine-tuning of {config.model_type}", values) if values else ("", {})
+    if not values:
+        return "", {}
+    return f"fine-tuning of {config.model_type}", values
 
 
 class Job(NamedTuple):
@@ -212,7 +214,6 @@ def job_of(given: Mapping[str, Any]) -> str:
 
 
 def _kind_of(given):
-    """The kind of task that flags name or imply, else the model's, else that of the files."""
     if name := given.get("task") or given.get("task_name"):
         return (find_questions(name) or find_task(name)).kind.name
     if given.get("task_kind"):
@@ -225,7 +226,6 @@ def _kind_of(given):
 
 
 def _saved_kind(given):
-    """The kind of the task that the model was fine-tuned on, or None."""
     models = given.get("ensemble") and items(given["ensemble"])
     folder = given.get("init_checkpoint") or next(iter(models or ()), given.get("output_dir"))
     saved = folder and SavedTask.read(folder)

@@ -170,22 +170,24 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
                 raise InputError(f"{model.path} was not trained for the task {name} with these "
                                  "labels; leave the task out, or train it.")
         options = task.kind.options(_options_of(flags, row, task, saved),
-                                    saved.options if saved else {}, job.do_train, model.path)
+                                    getattr(saved, "options", {}), job.do_train, model.path)
         with naming(f"task {name}"):
             task.kind.check_options(options, model.max_seq_length, model.tokenizer)
         if job.do_train and not saved:
             options = with_begun(task, options, splits.sources["train"], SavedTask.read(
                 task_folder(settings.output_dir, name)))
-        teachers = tuple(row.get("teachers", ())) if job.do_train else ()
+        teachers = tuple(row.get("teachers", ())) * job.do_train
         if teachers and any(feature.axis == "C*S" for feature in task.kind.features):
             raise InputError(f"teachers of {name}: give folders of classification or regression "
                              "models.")
         rate = row.get("dropout_p", job.classifier_dropout)
+        if rate is None:
+            rate = _DROPOUT.get(name, 0.1)
         members.append(Member(
             task, model, options, splits, job, settings, head_name=name, number=len(members),
             loss_weight=float(row.get("loss_weight", 1.0)),
-            dropout_rate=float(_DROPOUT.get(name, 0.1) if rate is None else rate),
-            teachers=teachers, distillation=distillation_of(row, name)))
+            dropout_rate=float(rate), teachers=teachers,
+            distillation=distillation_of(row, name)))
     if not members:
         raise InputError("--do_predict: none of the tasks has a test file; put one into a task's "
                          "folder, or name one as test_file in --task_config_path.")
@@ -199,18 +201,20 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
 def _options_of(flags, row, task, saved):
     """The options of a task that the flags and its row give. The turns of a stochastic answer
     network are None for another head, and the head of a `SavedTask` stays as it was trained."""
-    turned, own = flags.hypothesis_first, ()    # a model keeps the options of its kind
+    # A model keeps the options of its kind.
+    turned, own, turns = flags.hypothesis_first, (), None
     if saved:
         turns = saved.options.get("answer_turns")
     else:       # true by default; tasks have no such option where it is false
-        turned = None if turned is False else True
+        turned = turned is not False or None
         own = _OF_KINDS.get(task.kind.name, ())
         is_pair = task.kind.name == "classification" and task.kind.num_texts(
             task, next(iter(task.splits))) == 2
-        if row.get("answer_opt") and not is_pair:
+        if is_pair and row.get("answer_opt", flags.answer_opt):
+            turns = _TURNS
+        elif row.get("answer_opt"):
             raise InputError(f"{flags.task_config_path}: the row of {task.name} has answer_opt, "
                              "which is for pairs of texts to classify; leave it out.")
-        turns = _TURNS if is_pair and row.get("answer_opt", flags.answer_opt) else None
     if turns and flags.answer_num_turn is not None:
         turns = flags.answer_num_turn
     return {"answer_turns": turns, "hypothesis_first": turned,
@@ -222,7 +226,8 @@ def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[in
                  does_evaluate: bool) -> tuple[FineTuneSettings, TaskOrder]:
     """The settings with the steps of the order, and the order."""
     batch, epochs = settings.train_batch_size or 32, settings.num_train_epochs
-    epochs = DEFAULTS.num_train_epochs if epochs is None else epochs
+    if epochs is None:
+        epochs = DEFAULTS.num_train_epochs
     order = TaskOrder(tuple(sizes), batch, epochs, 0, flags.task_sampling, flags.mix_opt,
                       flags.ratio, flags.temperature, flags.examples_cap)
     if settings.num_train_steps:
@@ -246,7 +251,7 @@ def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]
     """The named tasks without a training set that heads of others answer, such as AX, and whose
     files are there to be predicted."""
     guests = []
-    for member in members if job.do_predict else ():
+    for member in members:
         for name in (name for name, task in TASKS.items() if task.model_of == member.name):
             try:
                 splits = _find(flags, name, {}, dataclasses.replace(job, do_train=False,
@@ -279,7 +284,8 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
     trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
     saved = (SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained))
     length = next((task.max_seq_length for task in saved if task), DEFAULTS.max_seq_length)
-    return open_encoder(job, folder, length, task_folder(folder, tasks[0]) if tasks else "")
+    task_dir = next((task_folder(folder, name) for name in tasks), "")
+    return open_encoder(job, folder, length, task_dir)
 
 
 def objectives_of(members: list[Member]) -> Callable:
@@ -352,7 +358,9 @@ def check_row(name: str, row: Any, path: str) -> dict[str, Any]:
     if name in _NO_FOLDERS or not name.isprintable() or set(name) & set("/\\"):
         raise InputError(f"{path}: a task is called {name!r}, but each task has a folder of its "
                          "name; give it another name.")
-    wrong = set(row) - set(KEYS) if isinstance(row, Mapping) else {repr(row)}
+    wrong = {repr(row)}
+    if isinstance(row, Mapping):
+        wrong = set(row) - set(KEYS)
     if wrong:
         raise InputError(f"{path}: the row of {name} has {', '.join(sorted(wrong))}; its keys may "
                          f"be {', '.join(KEYS)}.")
@@ -392,7 +400,6 @@ def write_scores(run, scores: dict[str, float]) -> None:
 
 
 def _write_curves(run):
-    """Writes a line per epoch with the headline of each task; returns the best epoch of each."""
     columns = {"average": "average", **{m.name: m.headline for m in run.members}}
     lines = training.read_metrics(run.settings.output_dir, "eval")
     with write_aside(os.path.join(run.settings.output_dir, "dev_curves.tsv")) as file:
@@ -401,7 +408,7 @@ def _write_curves(run):
             f"{line[name]:.4f}" for name in columns.values())]) + "\n" for line in lines)
     best = {}
     for name, column in columns.items():
-        values = [-math.inf if math.isnan(line[column]) else line[column] for line in lines]
+        values = [max(-math.inf, line[column]) for line in lines]      # -inf of NaN, too
         index = max(range(len(lines)), key=values.__getitem__)
         best[name] = {"epoch": lines[index]["step"] / run.epoch_steps, "score": values[index]}
         print(f"best epoch of {name}: {best[name]['epoch']:g} ({values[index]:.4f})", flush=True)

@@ -63,11 +63,10 @@ class QuantisationFlags:
         """A configuration with the quantisation of the flags. Raises InputError if the flags don't
         go together, or the network can't be rounded so."""
         check(self)
-        if self.quantisation is None:
+        if self.quantisation is None or self.quantisation == _NONE and not config.quantisation:
             return config
         if self.quantisation == _NONE:
-            has_any = config.quantisation
-            return dataclasses.replace(config, quantisation=None) if has_any else config
+            return dataclasses.replace(config, quantisation=None)
         if not config.can_be_rounded:
             raise InputError("--quantisation is for encoders of BERT and its relatives, not for "
                              f"{config.model_type}; leave the flag out.")
@@ -147,7 +146,6 @@ class ModelFlags(QuantisationFlags):
 
 
 def _of_heads(flag):
-    """An `option` for a flag that only some heads have."""
     return only("head", *(name for name, head in CHOICES.items() if flag in head.choice.flags))
 
 
@@ -266,8 +264,10 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     elif flags.do_train and not flags.keep_head:
         saved = None
     # A run that was begun keeps its length and its tokens, whatever the defaults are now.
-    run = (task_dir or output_dir) if flags.do_train else ""
-    begun_task = SavedTask.read(run) if run else None
+    run, begun_task = "", None
+    if flags.do_train and (task_dir or output_dir):
+        run = task_dir or output_dir
+        begun_task = SavedTask.read(run)
     most = config.max_position_embeddings
     model.max_seq_length = flags.max_seq_length or next(
         (task.max_seq_length for task in (saved, begun_task) if task and task.max_seq_length),
@@ -277,18 +277,21 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
                          " the model's max_position_embeddings.")
     model.config, model.saved = config, saved
     beginning = model.path and absolute(model.path)
-    has_begun = run and any(trial["settings"]["init_checkpoint"] == beginning
-                            for trial in training.trials.kept_trials(output_dir).values())
-    _settle_tokens(model, flags, run, begun_task if has_begun else None)
+    if not run or all(trial["settings"]["init_checkpoint"] != beginning
+                      for trial in training.trials.kept_trials(output_dir).values()):
+        begun_task = None
+    _settle_tokens(model, flags, run, begun_task)
     return model
 
 
 def _settle_tokens(model, flags, run, begun):
     """Gives a model its case and its tokenizer. If a run with the task `begun` continues, they come
     from its folder `run`; else from the flags and the files."""
-    model.do_lower_case = None if model.saved else flags.do_lower_case
+    model.do_lower_case = flags.do_lower_case
     path = model.vocab_file or (model.weights and model.weights.vocab_file)
-    if path and not model.saved and flags.do_lower_case is None:
+    if model.saved:
+        model.do_lower_case = None
+    elif path and flags.do_lower_case is None:
         model.do_lower_case = begun.do_lower_case if begun else default_case(path)
     if begun and find_vocabulary(run):
         tokenizer = open_tokenizer(run, model.tokenizer.do_lower_case)

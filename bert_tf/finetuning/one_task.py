@@ -47,7 +47,7 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
         task = as_trained(task, model.saved, model.path, task_flags.names_kind)
     elif not model_flags.do_train:
         task = _as_named(task, model)
-    kept = dict(model.saved.options) if model.saved else {}
+    kept = dict(getattr(model.saved, "options", {}))
     if model_flags.do_train and not model_flags.keep_head:
         for name in OF_NUMBERS:     # which are fitted to the numbers of another file
             kept.pop(name, None)
@@ -180,7 +180,7 @@ def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
                          f"{task.kind.title}; name another --{flag}.")
     known = saved.task.labels
     if task.labels and not task.kind.fits_labels(task.labels, known):
-        how = ", the same in another order" if set(task.labels) == set(known) else ""
+        how = ", the same in another order" * (set(task.labels) == set(known))
         name = "--labels" if task.name == OWN else task.name
         raise InputError(f"{path} knows the labels {', '.join(known)}, but {name} has "
                          f"{', '.join(task.labels)}{how}; name another --{flag}.")
@@ -262,7 +262,6 @@ def _of_huggingface(model, task):
 
 
 def _obstacle(model, saved, task, task_flags, options):
-    """Why the head of a model can't be trained for a task; "" if it can."""
     path = model.path
     if task.kind != saved.task.kind:
         is_open = saved.task.kind.job == task.kind.job and not task_flags.names_kind
@@ -298,7 +297,6 @@ def _obstacle(model, saved, task, task_flags, options):
 
 
 def _training_set(task, task_flags, saved):
-    """The `Source` to train on with its labels, tags in the scheme that the model has learned."""
     if task_flags.tag_scheme is None and task.kind == KINDS["tagging"]:
         task_flags = dataclasses.replace(task_flags, tag_scheme=scheme_of(saved.task.labels))
     return task_flags.find(task, True, False, False).sources["train"]

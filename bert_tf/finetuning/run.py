@@ -71,7 +71,7 @@ class FineTuneRun:
                         + f"  {DEGENERATE}" * degenerate[-1], flush=True)
             scores |= member.join_scores(split_scores)
         if not self.deciding:
-            return {**({"loss": losses[0]} if losses else {}), **scores,
+            return {**dict(zip(["loss"], losses)), **scores,
                     "degenerate": float(any(degenerate))}
         return {"loss": sum(losses) / len(losses), "average": self.average(scores), **scores,
                 "degenerate": float(all(degenerate))}
@@ -96,14 +96,8 @@ class FineTuneRun:
                 begin()
             path = self.model.path
             if self.flags.do_train:
-                for member in self.members if self.is_chief else ():
-                    make_folder(member.folder, "output_dir")
-                    saved = SavedTask.read(member.folder) if self.is_trained else None
-                    chosen = saved.options if saved else {}
-                    save_task(member.folder, member.task, member.model,
-                              {**chosen, **member.options})
-                if self.deciding and self.is_chief:
-                    self.model.tokenizer.save(self.settings.output_dir)
+                if self.is_chief:
+                    self._save_tasks()
                 if not self.tuning.train(self.train_set):
                     return
                 path = os.path.join(self.settings.output_dir, keras_file.NAME)
@@ -116,6 +110,15 @@ class FineTuneRun:
                            snippet="" if self.note else None)       # no code for such a head
                 if self.note:
                     print(f"{folder}: {self.note}", flush=True)
+
+    def _save_tasks(self):
+        for member in self.members:
+            make_folder(member.folder, "output_dir")
+            saved = self.is_trained and SavedTask.read(member.folder)
+            save_task(member.folder, member.task, member.model,
+                      {**getattr(saved, "options", {}), **member.options})
+        if self.deciding:
+            self.model.tokenizer.save(self.settings.output_dir)
 
     def predict(self, path: str) -> Callable:
         """The function of examples that predicts with the model at `path`."""
@@ -155,7 +158,7 @@ class FineTuneRun:
         if not scored:
             return
         measured = [answered[split][1] for split in scored if answered[split][1]]
-        scores = {**({"loss": _own_loss(measured[0])} if measured else {}),
+        scores = {**dict(zip(["loss"], map(_own_loss, measured))),
                   **member.join_scores([member.score(split, answered[split]) for split in scored])}
         if any(member.is_degenerate(split, answered[split]) for split in scored):
             print(training.trials.ONE_ANSWER, *member.advice(), flush=True)
@@ -188,16 +191,17 @@ class FineTuneRun:
         self.padding = _padding(self, strategy)
         self.is_chief = training.is_chief(strategy)
         with training.sole_writer(self.settings.output_dir, strategy):
-            for member, records in zip(everyone, planned) if self.is_chief else ():
-                folder = self.records_folder(member)
-                member.make_records(folder, records, ("train",) * has_learned_from(self, folder))
+            if self.is_chief:
+                for member, records in zip(everyone, planned):
+                    folder = self.records_folder(member)
+                    keeps = ("train",) * has_learned_from(self, folder)
+                    member.make_records(folder, records, keeps)
             training.wait_for_workers(strategy)
             for member in everyone:
                 member.open_records(self.records_folder(member), self.padding)
 
 
 def _answer_together(runs):
-    """Scores and predicts with the mean of several models, one after the other."""
     first, answered = runs[0], {}
     answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
     for split in first.members[0].predicted_splits:
@@ -212,7 +216,7 @@ def _answer_together(runs):
 def _padding(run, strategy):
     """Returns the padding of batches. A resumed run keeps it, since dropout depends on it."""
     is_padded = run.settings.pad_to_max_length
-    begun = training.trials.begun(run.settings) if run.flags.do_train else None
+    begun = run.flags.do_train and training.trials.begun(run.settings)
     if is_padded or not begun:
         return padding_of(is_padded, run.settings, strategy)
     padding = begun.get("padding")
@@ -233,13 +237,13 @@ def padding_of(is_padded: bool, settings: Any, strategy: Any) -> str:
 
 def has_learned_from(run: FineTuneRun, folder: str) -> bool:
     """Returns whether a trial has begun with the training records in a folder."""
-    begun = training.trials.begun(run.settings) if run.flags.do_train else None
+    begun = run.flags.do_train and training.trials.begun(run.settings)
     path = os.path.join(folder, f"train{manifest.SUFFIX}")
     if not (begun and exists(path)):
         return False
-    learned = begun.get("train_file")       # of one task or of several
-    tasks = learned.get("tasks") if isinstance(learned, dict) else None
-    known = tasks.values() if isinstance(tasks, dict) else [learned]
+    known = [begun.get("train_file")]       # of one task or of several
+    if isinstance(known[0], dict) and isinstance(known[0].get("tasks"), dict):
+        known = list(known[0]["tasks"].values())
     return manifest.identity(manifest.load_manifest(path)) in [
         one[1] for one in known if isinstance(one, list) and len(one) == 2]
 
@@ -263,16 +267,17 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
     member = plan_task(task_flags, model_flags, settings, options or {})
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
-    run = FineTuneRun([member], member.flags, settings, note=teaching.note if teaching else "")
+    run = FineTuneRun([member], member.flags, settings, note=getattr(teaching, "note", ""))
     folder = run.records_folder(member)
     planned = member.plan_records(folder, teaching and (lambda: teaching.records(member, folder)))
     strategy = strategy or training.open_strategy(
         settings.resolve(member.task.defaults, 1), trains=model_flags.do_train,
         others=(task_flags, model_flags))
     run.make_records(strategy, [planned])
-    tuning = _tuning(run, member, strategy)
-    run.tuning = teaching.goal(tuning, member) if teaching else tuning
-    run.train_set = member.sets["train"] if model_flags.do_train else None
+    run.tuning = _tuning(run, member, strategy)
+    if teaching:
+        run.tuning = teaching.goal(run.tuning, member)
+    run.train_set = member.sets.get("train")
     run.check_training()
     return run
 
@@ -280,7 +285,7 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
 def _tuning(run, member, strategy):
     task, eval_splits, flags = member.task, member.splits.eval_splits, member.flags
     head, arguments = task.kind.head(task, member.options)
-    weights = member.class_weights if flags.do_train else None
+    weights = flags.do_train and member.class_weights
     if weights == BALANCED:
         weights = task.kind.balanced_weights(member.sets["train"].manifest["counts"])
     if task.kind.smooths:
@@ -317,7 +322,8 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
             member.distillation if member.teachers else None for member in members])
         for member in members:
             check_task(member.folder, member.task, model, member.options)
-    run.guests = mixture.find_guests(flags, model_flags, members)
+    if model_flags.do_predict:
+        run.guests = mixture.find_guests(flags, model_flags, members)
     strategy = training.open_strategy(settings.resolve(mixture.DEFAULTS, 1),
                                       trains=model_flags.do_train, others=(flags, model_flags))
     if training.needs_static_shapes(strategy):
@@ -347,14 +353,14 @@ def _mixture_tuning(run, strategy):
     from bert_tf.models.mtdnn.learner import MultiTaskLearner
     members, model, flags = run.members, run.model, run.flags
     taught = {member.name: member.distillation for member in members if member.teachers}
-    ways = {name: row.describe() for name, row in taught.items() if row != mixture.MTDNN}
+    options = {"tasks": {member.name: list(member.head()) for member in members},
+               "input": {member.name: member.options for member in members},
+               "best_of": run.deciding, "padding": run.padding}
+    if ways := {name: row.describe() for name, row in taught.items() if row != mixture.MTDNN}:
+        options["distillation"] = ways
     return training.FineTuning(
         run.settings, strategy, model.config, mixture.objectives_of(members),
-        run.evaluate if flags.do_eval else None, "average", mixture.DEFAULTS,
-        {"tasks": {member.name: list(member.head()) for member in members},
-         "input": {member.name: member.options for member in members},
-         "best_of": run.deciding, "padding": run.padding,
-         **({"distillation": ways} if ways else {})},
+        run.evaluate if flags.do_eval else None, "average", mixture.DEFAULTS, options,
         {member.name: [member.sets[split].identity() for split in member.splits.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else MultiTaskLearner,
@@ -375,11 +381,12 @@ def open_task(task_flags, model_flags, settings, head_flags=None) -> FineTuneRun
     model_flags.check(settings)
     records = model_flags.records_dir or os.path.join(settings.output_dir, "records")
     runs: list[FineTuneRun] = []
+    strategy = None
     for number, folder in enumerate(model_flags.ensemble):
         own = dataclasses.replace(model_flags, ensemble=[], init_checkpoint=folder,
                                   records_dir=os.path.join(records, str(number)))
-        runs.append(open_run(task_flags, own, settings, options,
-                             strategy=runs[0].tuning.strategy if runs else None))
+        runs.append(open_run(task_flags, own, settings, options, strategy=strategy))
+        strategy = runs[0].tuning.strategy
     first = runs[0].members[0]
     if first.task.kind.reads:
         raise InputError(f"--ensemble: {first.model.path} writes texts, which can't be averaged; "

@@ -77,7 +77,7 @@ class SuiteRun:
             if cell.begins_with and cell.begins_with not in names:
                 raise InputError(f"{cell.row.task} needs the model of {cell.begins_with}, which is "
                                  f"not among --tasks; add it, or leave {cell.row.task} "
-                                 "out" + (", or leave --intermediate out." if cell.trains else "."))
+                                 f"out{', or leave --intermediate out' * cell.trains}.")
         needed = {cell.begins_with for cell in cells}
         return sorted(cells, key=lambda cell: (cell.row.task not in needed, not cell.trains))
 
@@ -126,7 +126,7 @@ class SuiteRun:
         """The score of a finished cell that decides; the least where it is not a number."""
         result = self.result(cell) or {}
         value = result.get("metrics", {}).get(result.get("headline"), math.nan)
-        return -math.inf if math.isnan(value) else value
+        return max(-math.inf, value)        # -inf of NaN, too
 
     def diverged(self, cell: Cell) -> bool:
         return (self.result(cell) or {}).get(DIVERGED, False)
@@ -135,7 +135,6 @@ class SuiteRun:
         return all(self.diverged(cell) for cells in self.cells_of(task).values() for cell in cells)
 
     def _is_in_vain(self, cell):
-        """Returns whether the model that a cell begins with will never be there."""
         return bool(cell.begins_with) and (self.is_lost(cell.begins_with) or all(
             self._is_in_vain(other) for cells in self.cells_of(cell.begins_with).values()
             for other in cells))
@@ -168,8 +167,9 @@ class SuiteRun:
                     f"{chosen.folder} is now the best run of {chosen.row.task}, but its model was "
                     "removed when another run was better; remove the folder, and run the same "
                     "command again to train it.")
-            keeps = {"keep_head": cell.row.keeps_head} if self.family is HEADS else {}
-            model = {"init_checkpoint": chosen.folder, **keeps}
+            model = {"init_checkpoint": chosen.folder}
+            if self.family is HEADS:
+                model["keep_head"] = cell.row.keeps_head
         with turn(cell.folder) as is_free:
             if not is_free:
                 return False
@@ -220,7 +220,6 @@ class SuiteRun:
         return Kept(os.path.join(cell.folder, CELL), self._described(cell), cell.folder, compare)
 
     def _described(self, cell):
-        """The settings that the result of a cell depends on."""
         own = {name: value for name, value in cell.settings.items()
                if name not in ("data_dir", "records_dir", "num_workers")}
         if "task" in own:
@@ -279,7 +278,7 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str],
         if not known[name].majority:
             raise InputError(f"--train_majority: {known[name].task} is trained in any case; leave "
                              "it out.")
-    return [dataclasses.replace(row, majority=False) if name in learned else row
+    return [dataclasses.replace(row, majority=row.majority and name not in learned)
             for name, row in known.items()
             if name in chosen or not tasks and (intermediate or not row.is_first)]
 

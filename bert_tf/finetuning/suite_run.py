@@ -61,7 +61,6 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
 
 
 def _choose(job):
-    """The suite, where a masked LM ranks if flags say so, and its rows that flags name."""
     suite = SUITES[job.suite]
     rows = find_rows(suite, job.tasks, job.train_majority, job.intermediate)
     if job.intermediate and not any(row.begins_with for row in rows):
@@ -79,7 +78,6 @@ def _choose(job):
 
 
 def _grid(job, known):
-    """The grid of the model's paper, with the flags' values in place of the paper's."""
     if job.num_train_steps and job.grid_num_train_epochs:
         raise InputError("--num_train_steps replaces the epochs; "
                          "leave out --grid_num_train_epochs.")
@@ -151,11 +149,11 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
     if run.suite.has_average and not set(missing) & {
             row.task for row in run.suite.rows if row.average}:
         figures["average"] = run.suite.average(medians)
-    for row in run.rows if figures else ():
+    for row in run.rows:
         known = {name.rpartition("/")[0] for name in medians.get(row.task, ())}
         lacking = [name for name, split in OF_SUITES[row.task].splits.items()
                    if name.startswith("dev") and split.label is not None and name not in known]
-        if known and lacking:
+        if figures and known and lacking:
             figures.setdefault("lacking", {})[row.task] = lacking
     for split in ("dev", "test"):
         if ways := run.suite.languages(medians, split):
@@ -164,7 +162,6 @@ def summarize(run: SuiteRun) -> dict[str, Any]:
 
 
 def _medians(summary):
-    """The medians of each finished task at the chosen point, by "split/metric"."""
     return {task: {name: of["median"] for name, of in result["points"][result["chosen"]].items()}
             for task, result in summary["tasks"].items() if "chosen" in result}
 
@@ -340,7 +337,6 @@ def _load(run, cell: Cell, model: Model) -> Load:
 
 
 def _token_seconds(config: Any) -> float:
-    """The seconds of one token's pass forward, from the speed of a matrix product here."""
     import keras
     width = config.hidden_size
     layers = getattr(config, "num_hidden_layers", 12)
