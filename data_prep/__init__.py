@@ -12,7 +12,7 @@ def quiet_imports() -> None:
     takes long enough to be interrupted. It changes nothing for Python users of such a package.
     `bert_tf.signals` serves the rest of a program's life.
     """
-    program = sys.argv[0].rpartition("/")[2] if sys.argv else ""
+    program = "".join(sys.argv[:1]).rpartition("/")[2]
     if (program == "-m" or program.startswith("bert-")) and (
             threading.current_thread() is threading.main_thread()):
         signal.signal(signal.SIGINT, signal.SIG_DFL)

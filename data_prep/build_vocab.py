@@ -216,7 +216,6 @@ def _bpe_files(trained):
 
 
 def _train(model, trainer, first, job, words):
-    """A tokenizer of the library, trained on {word without spaces: count}."""
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     # The trainer numbers single characters in the random order of a hash table, and breaks ties by
@@ -279,8 +278,9 @@ def main(job: BuildVocabFlags) -> None:
     job.check()
     files.check_file(job.output_file, "output_file")
     folder = os.path.dirname(job.output_file)
-    outputs = [os.path.join(folder, name) if name else job.output_file
-               for name in ("", *_BESIDE.get(job.tokenizer, ()))]
+    places = {"": job.output_file, **{name: os.path.join(folder, name)
+                                      for name in _BESIDE.get(job.tokenizer, ())}}
+    outputs = list(places.values())
     paths = files.find_files(job.input_file, "input_file", outputs)
     forms.warn_of_tables(paths)
     files.make_folder(folder, "output_file")
@@ -289,8 +289,7 @@ def main(job: BuildVocabFlags) -> None:
         files.announce_replacing([*outputs, new_settings_file(job.output_file)])
         words = count_words(paths, job)
         for name, content in _TRAINERS[job.tokenizer](words, job).items():
-            path = os.path.join(folder, name) if name else job.output_file
-            with files.write_aside(path, "wb") as file:
+            with files.write_aside(places[name], "wb") as file:
                 file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
     accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
     tokenizer = open_tokenizer(job.output_file, job.do_lower_case, saved=accents)
@@ -310,9 +309,5 @@ def main(job: BuildVocabFlags) -> None:
             warn(f"{coverage.lost_letters}: {_KEEPING_MARKS[tokenizer.name]}.")
 
 
-def run() -> None:
-    flags.run(main, BuildVocabFlags)
-
-
 if __name__ == "__main__":
-    run()
+    flags.run(main, BuildVocabFlags)

@@ -93,7 +93,6 @@ def _plain_pieces(source, column):
 
 
 def _has_gaps(source):
-    """Returns whether two successive blank lines are between lines of a text."""
     blank, begun = 0, False
     with open_unpacked(source) as file:
         for line in file:
@@ -175,7 +174,8 @@ def _dump_pieces(source, column):
                          "such dumps may have the extension .xml.")
     namespaces, last = wikipedia.read_namespaces(head), b""
     language = wikipedia.read_language(head)
-    language = language if language in LANGUAGES else ""
+    if language not in LANGUAGES:
+        language = ""
     for piece in _cut(source, _PAGE_END):
         last = piece.content
         yield piece._replace(content=(last, namespaces), language=language)

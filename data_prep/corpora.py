@@ -46,7 +46,9 @@ class Maker:
     def _sentences(self, text, own_language):
         lines = [line.strip() for line in text.split("\n")]
         paragraphs = lines if self.lines_are_paragraphs else re.split(r"\n\n+", "\n".join(lines))
-        language = self.language if self.language != AUTO else own_language or sentences.ENGLISH
+        language = self.language
+        if language == AUTO:
+            language = own_language or sentences.ENGLISH
         # One blank for each run of white space; long texts in parts.
         blanks_joined = (" ".join(filter(None, (
             " ".join(part.split()) for part in slices(paragraph, _WHITE_SPACE))))

@@ -69,7 +69,7 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
          ) -> list[dict]:
     """Makes the records of all splits and returns the manifests of those that are finished; nothing
     is written if any file is bad."""
-    made_by = runner.open() if runner and flags.changed(runner) else None
+    made_by = (runner or RunnerFlags()).open()
     task = task_flags.read_task()
     lower = default_case(job.vocab_file) if job.do_lower_case is None else job.do_lower_case
     tokenizer = open_tokenizer(job.vocab_file, lower)

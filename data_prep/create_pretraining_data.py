@@ -128,7 +128,7 @@ def flags_of(recipe: recipes.Recipe) -> list[type]:
 
 def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further: Any) -> None:
     """Makes the records and reports on them. `further` are objects of the recipe's `flags_of`."""
-    made_by = runner.open() if runner and flags.changed(runner) else None
+    made_by = (runner or RunnerFlags()).open()
     kinds = flags_of(recipes.find(job.recipe))
     for part in further:
         flags.check(part)

@@ -36,10 +36,8 @@ class ExtendVocabFlags:
 
 
 def _words_of_flags(job):
-    """Yields (place, word) of both flags; a word may be empty."""
     yield from (("--words", word) for word in job.words)
-    paths = find_files(job.input_file, "input_file", [job.output_file]) if job.input_file else ()
-    for path in paths:
+    for path in job.input_file and find_files(job.input_file, "input_file", [job.output_file]):
         with open_unpacked(path) as file:
             for number, line in enumerate(file, 1):
                 try:
@@ -54,7 +52,8 @@ def read_words(job, tokenizer):
     must see each as one word."""
     words = {}
     for place, word in _words_of_flags(job):
-        mark, bare = ("##", word[2:]) if word.startswith("##") else ("", word)
+        bare = word.removeprefix("##")
+        mark = word.removesuffix(bare)
         parts = [part for chunk in split_chunks(bare) for part in tokenizer.split(chunk)]
         if word and (len(parts) != 1 or len(parts[0]) > MAX_WORD_CHARS):
             raise InputError(f"{place}: {word!r} is not a single word to the tokenizer, which sees "
@@ -75,7 +74,7 @@ def extend(vocabulary, words, fill_unused):
             for token in vocabulary.tokens] + rest
 
 
-def main(job):
+def main(job: ExtendVocabFlags) -> None:
     check_file(job.output_file, "output_file")
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
@@ -93,12 +92,8 @@ def main(job):
         file.writelines(f"{token}\n" for token in new.tokens)
     added = [word for word in words if word not in vocabulary.ids]
     print(f"{job.output_file}: {new.size} tokens, {len(added)} new ({', '.join(added[:20])}"
-          f"{', ...' if len(added) > 20 else ''}); {len(words) - len(added)} were there.")
-
-
-def run():
-    flags.run(main, ExtendVocabFlags)
+          f"{', ...' * (len(added) > 20)}); {len(words) - len(added)} were there.")
 
 
 if __name__ == "__main__":
-    run()
+    flags.run(main, ExtendVocabFlags)

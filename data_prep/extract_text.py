@@ -92,11 +92,10 @@ def source_files(packages):
 
 
 def _locations(package):
-    """(folder or file, the folder its names are relative to) of a package, found, not imported."""
     if package == STANDARD_LIBRARY:
         return [(sysconfig.get_path("stdlib"),) * 2]
-    spec = importlib.util.find_spec(package) if package.isidentifier() else None
-    if spec is None:
+    spec = package.isidentifier() and importlib.util.find_spec(package)
+    if not spec:
         raise InputError(f"--packages: {package!r} is not installed; install it, or leave it out.")
     places = spec.submodule_search_locations or [spec.origin]
     return [(place, os.path.dirname(place)) for place in places]
@@ -114,7 +113,6 @@ def _python_files(place, root):
 
 
 def _draw(purpose, name):
-    """A number in [0, 1) that depends on its arguments alone."""
     digest = hashlib.sha256(f"{purpose} {name}".encode("utf-8", "surrogateescape")).digest()
     return int.from_bytes(digest[:7], "big") / (1 << 56)
 
@@ -144,7 +142,10 @@ def documentation(sources, note):
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
             note(name)
             continue
-        for part in [[text] for text in texts] if name == _TOPICS else [texts]:
+        parts = [texts]
+        if name == _TOPICS:
+            parts = [[text] for text in texts]
+        for part in parts:
             new = []
             for paragraph in itertools.chain.from_iterable(map(prose.paragraphs, part)):
                 for sentence in filter(prose.is_english, sentences.sentences(paragraph)):
@@ -195,10 +196,12 @@ def _choose_held_out(job, text):
         draw = _draw("eval", name)
         least, most = min(least, draw), max(most, draw)
     share = max(job.eval_share, math.nextafter(least, 1))
-    return lambda name: _draw("eval", name) < (min(share, most) if least < most else share)
+    if least < most:
+        share = min(share, most)
+    return lambda name: _draw("eval", name) < share
 
 
-def main(job):
+def main(job: ExtractTextFlags) -> None:
     job.check()
     unread, text = [], None
     written = list(filter(None, (job.output_file, job.eval_file)))
@@ -262,15 +265,11 @@ class _Output:
         self._file = stack.enter_context(files.write_aside(path, "wb"))
 
     def write(self, sentences):
-        text = ("\n" if self.documents else "") + "".join(f"{line}\n" for line in sentences)
+        text = "\n" * bool(self.documents) + "".join(f"{line}\n" for line in sentences)
         self.size += self._file.write(text.encode("utf-8"))
         self.documents += 1
         self.sentences += len(sentences)
 
 
-def run():
-    flags.run(main, ExtractTextFlags)
-
-
 if __name__ == "__main__":
-    run()
+    flags.run(main, ExtractTextFlags)

@@ -183,13 +183,11 @@ def main(job: ImportErnieDataFlags) -> None:
         functools.partial(_describe, job, recipe, vocabulary, options, files))
     keep_tokenizer(tokenizer, path)
     print(report(record["counts"]))
-    print(f"{path} and its shards are there already" if was_there else
-          f"wrote {counted(record['counts']['instances'], 'record')}, manifest {path}")
-
-
-def run() -> None:
-    flags.run(main, ImportErnieDataFlags)
+    if was_there:
+        print(f"{path} and its shards are there already")
+    else:
+        print(f"wrote {counted(record['counts']['instances'], 'record')}, manifest {path}")
 
 
 if __name__ == "__main__":
-    run()
+    flags.run(main, ImportErnieDataFlags)

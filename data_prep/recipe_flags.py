@@ -110,13 +110,15 @@ class DenoisingFlags:
     pack: bool | None = option(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
-        denoising = OBJECTIVES[self.objective] if self.objective else recipe.denoising
+        denoising = OBJECTIVES.get(self.objective, recipe.denoising)
         denoising = denoising.vary(self.noise_density, self.mean_noise_span_length)
         converter = self.feature_converter or denoising.converter
         if denoising.has_inputs == (converter == "lm"):
-            other = "lm" if converter != "lm" else "encoder_decoder or prefix_lm"
-            raise InputError(f"--feature_converter={converter}: this --objective has "
-                             f"{'inputs' if denoising.has_inputs else 'no inputs'}; give {other}.")
+            inputs, other = "no inputs", "lm"
+            if denoising.has_inputs:
+                inputs, other = "inputs", "encoder_decoder or prefix_lm"
+            raise InputError(f"--feature_converter={converter}: this --objective has {inputs}; "
+                             f"give {other}.")
         denoising = dataclasses.replace(denoising, converter=converter, pack=bool(self.pack))
         length = self.max_target_length or denoising.target_length(job.max_seq_length)
         if not 2 <= length <= _MOST_LENGTH:

@@ -212,7 +212,6 @@ def sentences(paragraph: str, language: str = ENGLISH) -> list[str]:
 
 
 def _goes_on(paragraph, boundary, enclosed, language):
-    """Whether a sentence goes on at a match of `_BOUNDARY`."""
     place, end = boundary.span()
     if boundary["wide"] is not None:
         return _goes_on_wide(paragraph, boundary, enclosed)
@@ -272,7 +271,6 @@ def _form(word):
 
 
 def _goes_on_wide(paragraph, boundary, enclosed):
-    """Whether a Chinese or Japanese sentence goes on after a stop and the marks that follow it."""
     place, end = boundary.span()
     after = place + len(boundary["wide"])
     if enclosed and any(enclosed.get(last, place) < place

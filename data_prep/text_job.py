@@ -200,7 +200,6 @@ class TextJob(RecordJob):
                            "checksum": checksum, "version": self.version(piece)}
 
     def _documents(self, lines, tokenizer, marker, names):
-        """The lines with one sentence each, and the `Documents` of them."""
         tokenize, texts = corpus.tokenize_documents, lines
         if self.recipe.segments.sentence_ends:
             tokenize = corpus.tokenize_sentences

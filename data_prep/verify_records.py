@@ -101,7 +101,6 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
 
 
 def _in_rows(form):
-    """Whether each record of a batch continues one of the batch before."""
     return bool({"is_masked", "next_token_ids"} & set(form.names))
 
 
@@ -134,8 +133,9 @@ def _check_messages(messages, form, record, order=None):
         for problem, wrong in find_problems(arrays, form, record or {}).items():
             for row in np.flatnonzero(wrong):
                 yield rows[row], problem
-        for row in np.flatnonzero(order.broken(arrays)) if order else ():
-            yield rows[row], "it does not continue the record of its row in the batch before."
+        if order:
+            for row in np.flatnonzero(order.broken(arrays)):
+                yield rows[row], "it does not continue the record of its row in the batch before."
 
 
 def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[str, Any]
@@ -161,8 +161,10 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
             (numbers[:, 1:] != (numbers[:, :-1] + np.isin(np.diff(numbers), 1)) * mask[:, 0])
             | (numbers[:, 1:] < mask[:, 0])).any(1)
     else:
-        problems[f"segment_ids are not {'from 0 to 4' if cls_last else '0 or 1'}."] = outside(
-            f["segment_ids"], 5 if cls_last else 2)
+        allowed, end = "0 or 1", 2
+        if cls_last:
+            allowed, end = "from 0 to 4", 5
+        problems[f"segment_ids are not {allowed}."] = outside(f["segment_ids"], end)
     problems |= _label_problems(f, form, length)
     if form.is_masked:
         made = masking.find(recipes.of_manifest(record or None).corruption)
@@ -237,7 +239,7 @@ def main(job: VerifyRecordsFlags) -> None:
     problems = checked = records = 0
     for path, record, entry in _shards(job.input_file):
         checked += 1
-        records += entry["records"] if entry else 0
+        records += (entry or {}).get("records", 0)
         for problem in check_shard(path, record, entry, job.vocab_size):
             print(problem)
             problems += 1
@@ -250,12 +252,8 @@ def main(job: VerifyRecordsFlags) -> None:
     if not checked:
         raise InputError("--input_file names neither records nor a manifest; name one of them.")
     print(f"{checked} file{'s are' if checked > 1 else ' is'} sound"
-          + (f", {records:,} records as in the manifests." if records else "."))
-
-
-def run() -> None:
-    flags.run(main, VerifyRecordsFlags)
+          f"{f', {records:,} records as in the manifests' * bool(records)}.")
 
 
 if __name__ == "__main__":
-    run()
+    flags.run(main, VerifyRecordsFlags)

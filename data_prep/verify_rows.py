@@ -19,10 +19,10 @@ def not_below(f: dict[str, np.ndarray], ends: Mapping[str, int]) -> dict[str, np
 def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Mapping[str, Any]
                   ) -> dict[str, np.ndarray]:
     """Finds problems as `verify_records.find_problems`; values must be below `ends`."""
-    flags = {"is_masked": 2, "label": 2} if "seg_id" in f else {}
-    problems = not_below(f, {**ends, **flags})
     if "seg_id" in f:
+        problems = not_below(f, {**ends, "is_masked": 2, "label": 2})
         return problems | _stream_problems(f, record)
+    problems = not_below(f, ends)
     if "next_token_weights" in f:
         mask = f["input_mask"]
         problems["input_mask is not ones, then zeros."] = (

@@ -79,8 +79,7 @@ def read_namespaces(head: bytes) -> dict[str, set[str]]:
 
 def read_language(head: bytes) -> str:
     """Returns the language that the beginning of a dump names, such as de; "" if it names none."""
-    named = _LANGUAGE_OF_DUMP.search(head)
-    return named[1].decode() if named else ""
+    return b"".join(_LANGUAGE_OF_DUMP.findall(head)[:1]).decode()
 
 
 def articles(pages: bytes, namespaces: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
@@ -139,7 +138,6 @@ class _Page(NamedTuple):
 
 
 def _one_variant(match):
-    """The text of -{...}- that a reader of simplified Chinese sees."""
     flags, bar, text = match[1].rpartition("|")
     flags = {flag.strip() for flag in flags.split(";")}
     if bar and flags & {"H", "T", "-"}:     # a rule, or the title
@@ -174,7 +172,9 @@ def _collect(nodes, page, parts):
             parts.append("\n\n")
         elif isinstance(node, kinds.Template):
             pieces = wikipedia_templates.shown(node, page.language)
-            for piece in [_GAP] if pieces is None else pieces:
+            if pieces is None:
+                pieces = [_GAP]
+            for piece in pieces:
                 if isinstance(piece, str):
                     parts.append(piece.translate(_PROTECT))
                 else:
@@ -198,7 +198,7 @@ def _collect_link(node, page, parts):
 
 def _collect_tag(node, page, parts):
     name = str(node.tag).strip().lower()
-    contents = node.contents.nodes if node.contents is not None else []
+    contents = getattr(node.contents, "nodes", [])
     if node.wiki_markup and node.wiki_markup[0] in "*#:;":
         parts.append(_ITEM)
     elif name == "nowiki" or name in _INLINE_CODE and node.has("inline"):

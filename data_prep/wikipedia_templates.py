@@ -89,7 +89,7 @@ def _convert(texts, named):
     parts, place = [], 0
     while place < len(texts) and _is_number(texts[place]):
         parts.append(group_digits(texts[place], ""))
-        following = texts[place + 1] if place + 1 < len(texts) else ""
+        following = next(iter(texts[place + 1:]), "")
         if following in _RANGES:
             parts.append(_RANGES[following])
         else:
@@ -112,8 +112,9 @@ def _as_of(texts, named):
     begin = "Since" if named.get("since") else "As of"
     if named.get("lc"):
         begin = begin.lower()
-    parts = [_MONTHS[int(part) - 1] if number == 1 and part.isdigit() and 1 <= int(part) <= 12
-             else part for number, part in enumerate(texts[:3])]
+    parts = texts[:3]
+    if len(parts) > 1 and parts[1].isdigit() and 1 <= int(parts[1]) <= 12:
+        parts[1] = _MONTHS[int(parts[1]) - 1]
     return " ".join([begin, *reversed(parts)])
 
 
