@@ -3,14 +3,9 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-import bert_tf
-from bert_tf import checkpoints
 from bert_tf.config import BiLstmConfig
 from bert_tf.models.recurrent.network import BiLstm
-from bert_tf.objectives.classification import Classification
-from bert_tf.training.learners.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 
@@ -58,18 +53,3 @@ def test_both_directions_end_at_the_texts_own_ends(pairs):
             expected = np.concatenate([a, b, np.abs(a - b), a * b])
         hidden = expected @ weights["pooler/dense/kernel"] + weights["pooler/dense/bias"]
         assert np.allclose(found, np.maximum(hidden, 0), atol=1e-5)
-
-
-def test_it_is_saved_and_loaded(tmp_path):
-    config = BiLstmConfig(vocab_size=12, embedding_size=4, lstm_size=3, hidden_size=5, pairs=True)
-    learner = Learner(BiLstm(config), [Classification(config, 2)])
-    path = str(tmp_path / "model.keras")
-    learner.save(path)
-    assert checkpoints.read_config(path) == config
-    other = Learner(BiLstm(config), [Classification(config, 2)])
-    assert not checkpoints.load(path, other).missing
-    batch = {"input_ids": tf.constant([[1, 2, 3]])}
-    assert np.array_equal(learner(batch)["classification"], other(batch)["classification"])
-    assert np.array_equal(keras.models.load_model(path)(batch)["classification"],
-                          learner(batch)["classification"])
-    assert bert_tf.BiLstm is BiLstm

@@ -2,9 +2,7 @@
 weights, which come in from its checkpoints and go out again."""
 
 import json
-import re
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,7 +10,6 @@ from safetensors.numpy import load_file
 
 from bert_tf import checkpoints, recipes
 from bert_tf.checkpoints import tensor_bundle
-from bert_tf.checkpoints.weights import variables
 from bert_tf.config import MobileBertConfig, config_from_dict, published
 from bert_tf.errors import InputError
 from bert_tf.networks import MobileBert
@@ -87,16 +84,10 @@ def test_sizes_are_those_of_the_network():
     recipe = recipes.find("mobilebert")
     mini = published("mini", recipe.sizes, recipe.presets, vocab_size=50)
     assert (mini.hidden_size, mini.inner_size, mini.num_feedforward_networks) == (256, 64, 4)
-    for values in ({}, {"use_bottleneck_attention": True}, {"use_bottleneck": False},
-                   {"trigram_input": False, "classifier_activation": False},
-                   {"embedding_size": None, "trigram_input": False}):
-        config = MobileBertConfig(**{**TINY, **values})
-        found = variables(MobileBert(config))
-        assert sum(np.prod(v.shape) for v in found.values()) == config.num_weights
-        shapes = checkpoints.names.shapes(config)
-        assert {re.sub(r"layer_\d/", "layer_{i}/", name, count=1) for name in found} == {
-            name for name in shapes if name.split("/")[0] in ("embeddings", "encoder", "pooler")}
-        assert config_from_dict(config.to_dict()) == config
+    config = MobileBertConfig(**{**TINY, "embedding_size": None, "trigram_input": False})
+    assert sum(np.prod(v.shape) for v in MobileBert(config).weights if v.trainable) == (
+        config.num_weights)
+    assert config_from_dict(config.to_dict()) == config
 
 
 def test_what_can_not_be_built_or_written_is_refused(tmp_path):
@@ -144,20 +135,12 @@ def test_norms_with_another_epsilon_in_transformers_are_named(kind, epsilon, is_
         assert ("epsilon of 1e-5 in transformers" in str(account)) == is_told
 
 
-def test_a_saved_model_computes_the_same(tmp_path):
-    config = MobileBertConfig(**TINY, normalization_type="no_norm", hidden_act="relu6")
-    learner = learner_of(config)
+def test_the_neighbours_of_a_token_are_part_of_it():
     ids = np.random.default_rng(2).integers(1, 40, (2, 9)).astype("int32")
-    batch = {"input_ids": ids, "masked_lm_positions": ids[:, :2] % 9}
-    learner.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    for name, value in learner(batch).items():
-        assert np.array_equal(value, loaded(batch)[name])
-    # A token's neighbours are part of it, the next one first.
-    changed = batch["input_ids"].copy()
-    changed[:, 4] = changed[:, 4] % 39 + 1
-    off = np.abs(learner.encoder.embeddings(ids) - learner.encoder.embeddings(changed)).max((0, 2))
-    assert np.flatnonzero(off).tolist() == [3, 4, 5]
+    embeddings = MobileBert(MobileBertConfig(**TINY)).embeddings
+    changed = np.where(np.arange(9) == 4, ids % 39 + 1, ids)
+    moved = np.abs(embeddings(ids) - embeddings(changed)).max((0, 2))
+    assert np.flatnonzero(moved).tolist() == [3, 4, 5]
 
 
 @pytest.mark.peer

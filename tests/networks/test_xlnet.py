@@ -197,9 +197,6 @@ def test_published_sizes():
     # Without the summary of a sequence.
     assert XLNetConfig.preset("base").num_weights - 769 * 768 == 116_718_336
     assert XLNetConfig.preset("large").num_weights - 1025 * 1024 == 360_268_800
-    tiny = XLNetConfig.preset("tiny", vocab_size=50)
-    assert tiny.num_weights == sum(
-        np.prod(v.shape) for v in XLNet(tiny).weights if v.dtype == "float32")
     assert XLNetConfig.from_dict({"n_token": 50, "d_head": 64}).vocab_size == 50
 
 
