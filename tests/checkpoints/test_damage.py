@@ -30,7 +30,7 @@ FILES = {
     "keras": ("model.keras",),
 }
 WITHOUT_CHECKSUMS = ("model.safetensors", "model.weights.h5")      # of tensors
-MUTANTS = 150   # of each file
+MUTANTS = 60    # of each file
 
 
 def mutate(content, rng):
@@ -133,7 +133,8 @@ def test_odd_json(form, name, folders, whole_arrays):
     whole = path.read_text() if path.is_file() else '{"do_lower_case": 1, "config": {"x": 1}}'
     existed = path.is_file()
     try:
-        for value in odd_values(json.loads(whole)):
+        # Each place has three or four odd values, its neighbours have others.
+        for value in list(odd_values(json.loads(whole)))[::3]:
             path.write_text(json.dumps(value))
             try:
                 arrays(folders / form, whole_arrays[form], value)
@@ -151,8 +152,8 @@ def test_odd_json_in_archives(tmp_path):
         contents = {name: archive.read(name) for name in archive.namelist()}
     (tmp_path / "odd").mkdir()
     whole = arrays(tmp_path / "whole.keras")
-    # Each place has two or three odd values, its neighbours have others.
-    values = list(odd_values(json.loads(contents["config.json"])))[::5]
+    # Each place has one or two odd values, its neighbours have others.
+    values = list(odd_values(json.loads(contents["config.json"])))[::8]
     refused = 0
     for value in values:
         rewrite(tmp_path / "whole.keras", tmp_path / "odd" / "model.keras",
