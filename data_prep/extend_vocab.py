@@ -13,7 +13,15 @@ import os
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import check_file, find_files, make_folder, open_unpacked, write_aside
+from bert_tf.files import (
+    check_file,
+    find_files,
+    is_file,
+    make_folder,
+    open_unpacked,
+    same_file,
+    write_aside,
+)
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Vocabulary, is_unused, open_tokenizer, split_chunks
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
@@ -81,6 +89,10 @@ def main(job: ExtendVocabFlags) -> None:
         raise InputError("--init_vocab_file: words can only be added to a WordPiece vocabulary, "
                          f"and {job.init_vocab_file} is {tokenizer.name}; build another "
                          "vocabulary.")
+    for name in (job.init_vocab_file, os.path.join(job.init_vocab_file, "vocab.txt")):
+        if is_file(name) and is_file(job.output_file) and same_file(name, job.output_file):
+            raise InputError(f"--output_file: {job.output_file} is the vocabulary of "
+                             "--init_vocab_file, which a model may need; name another file.")
     vocabulary = tokenizer.vocabulary
     words = read_words(job, tokenizer)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))

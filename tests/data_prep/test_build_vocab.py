@@ -295,4 +295,8 @@ def test_an_output_that_is_an_input_or_a_folder_is_refused(extend, tmp_path):
         extend(input_file=[str(words)], output_file=str(words))
     with pytest.raises(InputError, match="is a folder; name a file"):
         extend(words=["one"], output_file=str(tmp_path))
+    for name in ("vocab.txt", ""):
+        with pytest.raises(InputError, match="vocab.txt is the vocabulary of --init_vocab_file"):
+            extend(words=["one"], init_vocab_file=str(tmp_path / name),
+                   output_file=str(tmp_path / "vocab.txt"))
     assert words.read_text() == "one\n"
