@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import reprlib
 import typing
 
 from bert_tf.errors import InputError, counted, warn
@@ -258,7 +259,9 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
     cells = [_cell(row, key) for key in keys]
     for cell in cells:
         if not isinstance(cell, str):
-            raise Malformed(f"has {cell!r} where text must be")
+            by_columns = isinstance(cell, dict) and "0" in cell
+            raise Malformed(f"has {reprlib.repr(cell)} where text must be" + by_columns * (
+                ", as a file of columns has; pandas writes rows with to_json(orient=\"records\")"))
     cells = [without_breaks(cell, layout) for cell in cells]
     if layout.words:
         words = {(column, cell): text for column, cell, text in layout.words}

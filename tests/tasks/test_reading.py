@@ -333,6 +333,15 @@ def test_what_is_not_one_label(tmp_path, label, message):
         discover_labels(task, "train", str(tmp_path / "a.jsonl"))
 
 
+def test_a_file_of_columns_is_told_of_in_a_few_words(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(
+        {"t": {str(row): "word " * 50 for row in range(99)}, "l": {"0": "x"}}))
+    task = own_task("classification", {"train": "a.json"}, ["t"], "l", labels=("x", "y"))
+    with pytest.raises(InputError, match=r"line 1 has .* pandas writes rows with to_json") as error:
+        read(task, tmp_path, "train")
+    assert len(str(error.value)) < 500
+
+
 @pytest.mark.parametrize("label, is_said", [("1", True), ("b", False)])
 def test_an_example_in_place_of_the_names(tmp_path, capsys, label, is_said):
     (tmp_path / "a.csv").write_text("a,b\nc,b\nd,e\nf,b\n")
