@@ -23,6 +23,7 @@ from bert_tf.metrics import perplexity
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tokenization.vocabulary import MASK, check_fits
+from bert_tf.tokenization.wordpiece import is_cjk
 from bert_tf.training.reporting import evaluated_on, read_metrics
 
 _SENTENCES, _GUESSES = 10, 5
@@ -158,7 +159,7 @@ def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collectio
         tokens = [tokenizer.readable(index).strip() for index in ids]
         goes_on = tokenizer.continues[ids]
         places = [place for place, token in enumerate(tokens)
-                  if len(token) > 2 and ids[place] not in common
+                  if (len(token) > 2 or is_cjk(token[:1] or " ")) and ids[place] not in common
                   and all(unicodedata.category(char)[0] in "LM" for char in token)
                   and not goes_on[place] and not (place + 1 < len(ids) and goes_on[place + 1])]
         if places and len(drawn) < count:

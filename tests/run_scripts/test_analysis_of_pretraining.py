@@ -109,6 +109,12 @@ def test_words_with_marks_are_words():
         ("एक [MASK] है", "हिन्दी", 5)]
 
 
+def test_chinese_characters_are_words():
+    chinese = WordpieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+                                             "打", "开", "。"]), True)
+    assert pretraining.draw_words(chinese, ["打开。"], {5}, 0, 1) == [("打[MASK]。", "开", 6)]
+
+
 def test_a_guess_is_right_by_its_token(monkeypatch, capsys):
     """The text has accents and capitals that the tokens lack."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fenetre", "chateau", "la"]
