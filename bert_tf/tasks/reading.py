@@ -259,9 +259,13 @@ def texts_of(row, layout, text_keys: list, choice_keys: list) -> list[str]:
     cells = [_cell(row, key) for key in keys]
     for cell in cells:
         if not isinstance(cell, str):
-            by_columns = isinstance(cell, dict) and "0" in cell
-            raise Malformed(f"has {reprlib.repr(cell)} where text must be" + by_columns * (
-                ", as a file of columns has; pandas writes rows with to_json(orient=\"records\")"))
+            advice = ""
+            if isinstance(cell, dict) and "0" in cell:
+                advice = (", as a file of columns has; pandas writes rows with "
+                          "to_json(orient=\"records\")")
+            elif isinstance(cell, list) and choice_keys:
+                advice = "; give each choice a key of its own, such as choice0"
+            raise Malformed(f"has {reprlib.repr(cell)} where text must be{advice}")
     cells = [without_breaks(cell, layout) for cell in cells]
     if layout.words:
         words = {(column, cell): text for column, cell, text in layout.words}

@@ -342,6 +342,13 @@ def test_a_file_of_columns_is_told_of_in_a_few_words(tmp_path):
     assert len(str(error.value)) < 500
 
 
+def test_a_list_of_choices_is_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"q": "who?", "choices": ["a", "b"], "right": 1}')
+    task = own_task("multiple_choice", {"train": "a.jsonl"}, ["q"], "right", choices=["choices"])
+    with pytest.raises(InputError, match="line 1 has .'a', 'b'. .*each choice a key of its own"):
+        read(task, tmp_path, "train")
+
+
 @pytest.mark.parametrize("label, is_said", [("1", True), ("b", False)])
 def test_an_example_in_place_of_the_names(tmp_path, capsys, label, is_said):
     (tmp_path / "a.csv").write_text("a,b\nc,b\nd,e\nf,b\n")
