@@ -109,7 +109,8 @@ class Model:
             for name, options in (self.heads if heads is None else heads)])
         account = self.load(learner)
         missing = account.missing
-        if all(getattr(head, "source", "") == "sequence_output" for head in learner.objectives):
+        if all(head.reads_masked or getattr(head, "source", "") == "sequence_output"
+               for head in learner.objectives):
             missing = [name for name in missing if names.head(name) != "pooler"]
         if missing:
             raise InputError(f"{account.source} has no {', '.join(missing)}; give a model "

@@ -58,6 +58,9 @@ def test_layers_and_masked_words_equal(golden):
     rows, places = np.nonzero(labels >= 0)
     loss = -log_probs[rows, places, labels[rows, places]].mean()
     assert abs(loss - expected["loss"]) < TOLERANCE
+    without_pooler = bert_tf.open_model(folder).learner(heads=[("MaskedLM", {})])
+    assert off(without_pooler({**batch, "masked_lm_positions": everywhere})["masked_lm"], logits
+               ) == 0
 
 
 def with_classifier(folder, expected, tmp_path):
