@@ -1,6 +1,6 @@
 """`config.json` of Hugging Face's checkpoints: the configuration that it describes, and back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,7 @@ from bert_tf.tokenization import Vocabulary
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "gelu_python_tanh": "gelu", "gelu_fast": "gelu",
                 "gelu_accurate": "gelu", "relu": "relu", "relu6": "relu6",
-                "tanh": "tanh", "silu": "silu", "linear": "linear"}
+                "tanh": "tanh", "silu": "silu", "swish": "silu", "linear": "linear"}
 THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
                 key=lambda head: head.is_classifier)
@@ -166,6 +166,16 @@ def describe_labels(weights: Weights, heads: Iterable[str]) -> dict[str, dict]:
             "label2id": {label: i for i, label in enumerate(labels)}}
 
 
+def describe_heads(weights: Weights, heads: Set[str], classes: str,
+                   others: Iterable[tuple[str, Set[str]]]) -> dict[str, Any]:
+    """The class, the labels and the problem of `heads`, as config.json has them. `classes` begins
+    the classes' names; `others` are the ends of names without a task, and their heads."""
+    end = next(end for end, needed in (*TASK_CLASSES, *others, ("Model", set())) if needed <= heads)
+    return {"architectures": [classes + end], **describe_labels(weights, names.CLASSIFIERS),
+            **next(({"problem_type": problem} for problem, head in PROBLEMS.items()
+                    if head in heads - {"classification"}), {})}
+
+
 def describe(weights: Weights) -> dict[str, Any]:
     """The values of `config.json`."""
     heads, config = set(weights.heads), weights.config
@@ -173,11 +183,9 @@ def describe(weights: Weights) -> dict[str, Any]:
         heads.remove("next_sentence")       # of three classes, which no class has
     model = model_of(config)
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
-    classes = (*TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
-    end = next(end for end, needed in classes if needed <= heads)
     special = {"pad_token_id": padding_id(weights, model)}
     described = {
-        "architectures": [model.classes + end],
+        **describe_heads(weights, heads, model.classes, (*causal, *model.pretraining)),
         "model_type": next(kind for kind, row in MODELS.items() if row.classes == model.classes),
         **({_KIN: config.model_type} if config.model_type in model.kin else {}),
         **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
@@ -189,9 +197,6 @@ def describe(weights: Weights) -> dict[str, Any]:
         "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
         # transformers 5 writes only what differs from its defaults; CTranslate2 4.8 needs this key.
         **{key: model.fixed[key] for key in ("position_embedding_type",) if key in model.fixed},
-        **describe_labels(weights, names.CLASSIFIERS),
-        **next(({"problem_type": problem} for problem, ours in PROBLEMS.items()
-                if ours in heads - {"classification"}), {}),
         **model.written,
     }
     return {model.names.get(key, key): value for key, value in described.items()

@@ -39,7 +39,9 @@ def fixture_load(test_data, tmp_path):
         if any(key.startswith("weights/") for key in golden.files):
             folder = tmp_path / "model"
             folder.mkdir()
-            values = {**json.loads(str(golden["config"])), "architectures": [f"ModernBertFor{end}"]}
+            values = {**json.loads(str(golden["config"])), "architectures": [f"ModernBertFor{end}"],
+                      "classifier_dropout": 0.3, "sparse_prediction": True,
+                      "initializer_cutoff_factor": 3.0, "sparse_pred_ignore_index": -1}
             (folder / "config.json").write_text(json.dumps(values))
             save_file({key.removeprefix("weights/"): np.ascontiguousarray(golden[key])
                        for key in golden.files if key.startswith("weights/")},
@@ -178,10 +180,7 @@ def test_a_folder_is_written_as_it_was_read(name, load, tmp_path):
     assert all(np.array_equal(mine[key], theirs[key]) for key in mine)
     ours, given = (json.loads((path / "config.json").read_text())
                    for path in (tmp_path / "out", folder))
-    ignored = {"deterministic_flash_attn", "dtype", "initializer_cutoff_factor",
-               "problem_type", "sparse_pred_ignore_index", "sparse_prediction",
-               "transformers_version"}
-    for key in given.keys() - ignored:
+    for key in given.keys() - {"dtype", "problem_type", "transformers_version"}:
         assert ours[key] == given[key], key
 
 
@@ -222,6 +221,7 @@ def test_a_kind_without_settings_has_the_theta_beside_or_the_default(values, the
     ({"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters must have settings for "
      "full_attention and sliding_attention, not {'rope_theta': 1.0}"),
     ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type must be 'default'"),
+    ({"rope_parameters": {"full_attention": {"type": "linear"}}}, "rope_type must be 'default'"),
     ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "rope_scaling must be null, not {"),
     ({"hidden_activation": "selu"}, "hidden_activation must be one of"),
     ({"num_attention_heads": 16}, "must be an even multiple"),

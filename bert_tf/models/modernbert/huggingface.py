@@ -1,15 +1,10 @@
-"""Hugging Face's files of ModernBERT (transformers, `ModernBertModel` and the classes on top of
-it)."""
+"""Hugging Face's files of ModernBERT (transformers, `ModernBertModel` and the classes on top)."""
 
+import dataclasses
+import os
+
+from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
-from bert_tf.checkpoints.huggingface_config import (
-    PROBLEMS,
-    TASK_CLASSES,
-    THEIR_ACTIVATIONS,
-    describe_labels,
-    named_classifier,
-    our_activation,
-)
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM, TABLE
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, only_head
@@ -20,17 +15,23 @@ from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL
 from bert_tf.tokenization.library_settings import settings_beside
 
 TYPE = "modernbert"
-_SAME = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-         "intermediate_size", "max_position_embeddings", "initializer_range",
-         "global_attn_every_n_layers", "layer_types", "local_attention", "norm_bias",
-         "attention_bias", "mlp_bias", "classifier_pooling", "classifier_bias", "decoder_bias")
-_RENAMED = {"norm_eps": "layer_norm_eps", "embedding_dropout": "embedding_dropout_prob",
-            "mlp_dropout": "hidden_dropout_prob",
-            "attention_dropout": "attention_probs_dropout_prob"}
-_KEYS = {**dict(zip(_SAME, _SAME)), **_RENAMED}
-_ACTIVATIONS = {"hidden_activation": "hidden_act", "classifier_activation": "classifier_activation"}
+_ACTIVATIONS = {"hidden_act": "hidden_activation", "classifier_activation": "classifier_activation"}
 # The keys of the two bases in files of transformers 4; those of transformers 5 have them by kind.
 _THETAS = {GLOBAL: "global_rope_theta", LOCAL: "local_rope_theta"}
+_RENAMED = {"layer_norm_eps": "norm_eps", "embedding_dropout_prob": "embedding_dropout",
+            "hidden_dropout_prob": "mlp_dropout",
+            "attention_probs_dropout_prob": "attention_dropout"}
+# Our keys, and those of files, whose values are equal.
+_KEYS = {field.name: _RENAMED.get(field.name, field.name)
+         for field in dataclasses.fields(ModernBertConfig) if field.name not in (
+             *_ACTIVATIONS, *_THETAS.values(), "attention_output_dropout_prob", "model_type",
+             "quantisation")}
+# Keys that say nothing of the network, and their values without a file that was read: there may be
+# no token of transformers' own ids.
+_ROLES = {"pad": "pad", "cls": "cls", "sep": "sep", "bos": "cls", "eos": "sep"}
+_OTHERS = {"classifier_dropout": 0.0, "initializer_cutoff_factor": 2.0, "sparse_prediction": False,
+           "sparse_pred_ignore_index": -100, "deterministic_flash_attn": False,
+           **{f"{role}_token_id": None for role in _ROLES}}
 _CLASSES = "ModernBert"
 # The heads of a class that all have the same layers.
 _TASKS = (*names.CLASSIFIERS, "answer_span")
@@ -38,8 +39,8 @@ _PREFIX, _WORDS, _HEAD = "model.", "embeddings.tok_embeddings.weight", "head."
 # The head of the language model serves as the pooler of a task's model, as in transformers.
 _POOLER = "pooler."
 _TIES = "tie_word_embeddings"
-_NOTES = {"multiple_choice": "The pooling cls of transformers' choices takes the first token that "
-                             "is not padding."}
+_NOTES = {"multiple_choice": ("The pooling cls of transformers' choices takes the first token that "
+                              "is not padding.",)}
 
 
 def _table(prefix, task=None, notes=()):
@@ -72,35 +73,37 @@ def _theta(values, kind):
     settings = isinstance(by_kind, dict) and (by_kind.get(kind) or {})
     if not isinstance(settings, dict) or by_kind.keys() - set(KINDS):
         raise InputError(f"rope_parameters must have settings for {' and '.join(KINDS)}, not "
-                         f"{by_kind!r}")
+                         f"{by_kind!r}.")
     if values.get("rope_scaling"):
-        raise InputError(f"rope_scaling must be null, not {values['rope_scaling']!r}")
-    if settings.get("rope_type", "default") != "default":
-        raise InputError(f"rope_type must be 'default', not {settings['rope_type']!r}")
+        raise InputError(f"rope_scaling must be null, not {values['rope_scaling']!r}.")
+    form = settings.get("rope_type", settings.get("type", "default"))
+    if form != "default":
+        raise InputError(f"rope_type must be 'default', not {form!r}.")
     theta = values.get(key, getattr(ModernBertConfig, key))
     if "rope_theta" in settings:
         key, theta = f"rope_theta of {kind}", settings["rope_theta"]
     elif theta is None and kind == LOCAL:       # transformers 4: as in global layers
         return _theta(values, GLOBAL)
     if not isinstance(theta, (int, float)) or isinstance(theta, bool):
-        raise InputError(f"{key} must be a number, not {theta!r}")
+        raise InputError(f"{key} must be a number, not {theta!r}.")
     return theta
 
 
 def _read_config(values):
     """The configuration in a config.json."""
-    ours = {mine: values[theirs] for theirs, mine in _KEYS.items()
-            if theirs in values and (values[theirs] is not None or theirs != "layer_types")}
-    if isinstance(ours.get("layer_types"), list) and "num_hidden_layers" not in ours:
-        ours["num_hidden_layers"] = ModernBertConfig.num_hidden_layers
-    ours["attention_output_dropout_prob"] = values.get("attention_dropout", 0.0)
-    ours |= {mine: our_activation(theirs, values.get(theirs, "gelu"))
-             for theirs, mine in _ACTIVATIONS.items()}
+    ours = {key: values[theirs] for key, theirs in _KEYS.items() if theirs in values}
+    if ours.get("layer_types", ()) is None:
+        del ours["layer_types"]
+    elif isinstance(ours.get("layer_types"), list):
+        ours.setdefault("num_hidden_layers", ModernBertConfig.num_hidden_layers)
+    ours |= {key: configs.our_activation(theirs, values.get(theirs, "gelu"))
+             for key, theirs in _ACTIVATIONS.items()}
+    ours |= {key: _theta(values, kind) for kind, key in _THETAS.items()}
     return ModernBertConfig.from_dict(
-        {**ours, **{key: _theta(values, kind) for kind, key in _THETAS.items()}})
+        {**ours, "attention_output_dropout_prob": values.get("attention_dropout", 0.0)})
 
 
-def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files.
 
     Raises:
@@ -108,22 +111,22 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """
     with naming(rules.beside(file, "config.json")):
         config = _read_config(values)
-    prefix = _PREFIX if any(name.startswith(_PREFIX) for name in found) else ""
-    found, words = dict(found), f"{prefix}{_WORDS}"
-    if values.get(_TIES, True) and {"decoder.weight", words} <= found.keys():
-        safetensors_files.set_copy_aside(found, "decoder.weight", words, file)
+    prefix = _PREFIX * any(name.startswith(_PREFIX) for name in tensors)
+    tensors, words = dict(tensors), f"{prefix}{_WORDS}"
+    if values.get(_TIES, True) and {"decoder.weight", words} <= tensors.keys():
+        safetensors_files.set_copy_aside(tensors, "decoder.weight", words, file)
     # The pooler's, and the language model's too unless there is a task's classifier.
-    for name in [name for name in found if name.startswith(_HEAD)]:
-        found[f"{_POOLER}{name}"] = found[name]
-        if "classifier.bias" in found:
-            del found[name]
+    bias = tensors.get("classifier.bias")
+    for name in [name for name in tensors if name.startswith(_HEAD)]:
+        tensors[f"{_POOLER}{name}"] = tensors[name]
+        if bias:
+            del tensors[name]
 
     def table_of(task=None):
-        bias = found.get("classifier.bias")
-        return _table(prefix, None if bias is None else named_classifier(
+        return _table(prefix, bias and configs.named_classifier(
             values, _CLASSES, _TASKS, bias.shape == (1,), task))
 
-    return Source(file, config, found, table_of(), rules.vocabulary_beside(file),
+    return Source(file, config, tensors, table_of(), rules.vocabulary_beside(file),
                   settings_beside(file).get("do_lower_case"),
                   safetensors_files.labels(values, file), table_of=table_of)
 
@@ -138,44 +141,31 @@ def table_for(weights: Weights) -> Format:
     if task and "masked_lm" in weights.heads:
         raise InputError(f"{weights.source} has the heads masked_lm and {task}, but a Hugging "
                          f"Face class has one head; give --leave_out=masked_lm.")
-    return _table(_PREFIX if task or "masked_lm" in weights.heads else "", task,
-                  (_NOTES[task],) if task in _NOTES else ())
+    return _table(_PREFIX * bool(task or "masked_lm" in weights.heads), task, _NOTES.get(task, ()))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json` and the tokenizer's files into `folder`."""
     config, heads = weights.config, set(weights.heads)
-    task = next((head for head in _TASKS if head in heads), None)
-    end = next((end for end, needed in TASK_CLASSES if needed <= heads),
-               "ForMaskedLM" if "masked_lm" in heads else "Model")
-    problem = next((theirs for theirs, ours in PROBLEMS.items()
-                    if ours == task != "classification"), None)
     # Only a model with a task's head has the pooler's tensors, as `head`.
     values = {name.removeprefix(_POOLER): tensor.read() for name, tensor in tensors.items()
-              if task or not name.startswith(_POOLER)}
-    described = {
-        "architectures": [_CLASSES + end],
+              if not heads.isdisjoint(_TASKS) or not name.startswith(_POOLER)}
+    others = dict(_OTHERS)
+    if weights.origin:
+        beside = os.path.join(os.path.dirname(weights.origin.file), "config.json")
+        others |= {key: value for key, value in read_json(beside, {}).items() if key in others}
+    if weights.tokenizer:
+        others |= {f"{theirs}_token_id": getattr(weights.tokenizer.vocabulary, f"{ours}_id")
+                   for theirs, ours in _ROLES.items()}
+    safetensors_files.write(folder, values, {
         "model_type": TYPE,
-        **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
+        **{theirs: getattr(config, ours) for ours, theirs in _KEYS.items()},
         "layer_types": list(config.kinds),
-        **{theirs: THEIR_ACTIVATIONS[getattr(config, ours)]
-           for theirs, ours in _ACTIVATIONS.items()},
+        **{theirs: configs.THEIR_ACTIVATIONS[getattr(config, ours)]
+           for ours, theirs in _ACTIVATIONS.items()},
         **{key: getattr(config, key) for key in _THETAS.values()},
         "rope_parameters": {kind: {"rope_type": "default", "rope_theta": getattr(config, key)}
                             for kind, key in _THETAS.items()},
-        "classifier_dropout": 0.0, _TIES: "decoder.weight" not in values,
-        **_special_tokens(weights), **describe_labels(weights, names.CLASSIFIERS),
-        **({"problem_type": problem} if problem else {})}
-    safetensors_files.write(folder, values, described)
+        **others, _TIES: "decoder.weight" not in values,
+        **configs.describe_heads(weights, heads, _CLASSES, (("ForMaskedLM", {"masked_lm"}),))})
     huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)
-
-
-def _special_tokens(weights):
-    """The ids of the special tokens, of the tokenizer, else of the file that was read; else None,
-    since transformers' own ids may lie outside of the table."""
-    roles = {"pad": "pad", "cls": "cls", "sep": "sep", "bos": "cls", "eos": "sep"}
-    path = rules.beside(weights.origin.file, "config.json") if weights.origin else None
-    known = read_json(path) if path else {}
-    vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
-    return {f"{theirs}_token_id": getattr(vocabulary, f"{ours}_id") if vocabulary
-            else known.get(f"{theirs}_token_id") for theirs, ours in roles.items()}
