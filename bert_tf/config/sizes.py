@@ -158,6 +158,7 @@ class Sizes(Changes):
         has_memory: whether the network remembers the rows before.
         is_plain: whether the network is BERT itself.
         has_local_layers: whether a token sees near tokens only, in some layers.
+        adds_positions: whether embeddings of positions are added to those of words.
         head_initializer: the initial distribution of matrices of heads, and of the projection of
             embeddings; None: as the network's.
     """
@@ -179,6 +180,7 @@ class Sizes(Changes):
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
     has_memory = is_plain = has_local_layers = False
+    adds_positions = True
     head_initializer: ClassVar[str | None] = None
 
     # Defaults of configurations that do not say otherwise: there is no longest sequence, segments
@@ -356,6 +358,11 @@ class Sizes(Changes):
     def segment_types(self) -> int:
         """The rows of the table of segments; 0 where there is no table."""
         return self.type_vocab_size
+
+    @property
+    def position_rows(self) -> int:
+        """The rows of the table of positions; 0 where there is no table."""
+        return self.max_position_embeddings * self.adds_positions
 
     @property
     def has_pooler(self) -> bool:

@@ -23,7 +23,8 @@ from bert_tf.layers.seeds import dropout
 @register
 class EncoderEmbeddings(RoundsTables, Embeddings):
     """`Embeddings` with embeddings of tasks, if the configuration has any (PaddlePaddle/ERNIE,
-    model/ernie.py), and perhaps without embeddings of segments."""
+    model/ernie.py), and perhaps without embeddings of segments, or of positions; without these the
+    embeddings do not limit S."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -36,7 +37,9 @@ class EncoderEmbeddings(RoundsTables, Embeddings):
         if config.segment_types:
             self.segment_embeddings = self.table("token_type_embeddings", config.segment_types,
                                                  None if config.has_segments else "zeros")
-        self.position_embeddings = self.table("position_embeddings", config.max_position_embeddings)
+        self.position_embeddings: Any = None
+        if config.position_rows:
+            self.position_embeddings = self.table("position_embeddings", config.position_rows)
         self.task_embeddings = None
         if config.task_types:
             self.task_embeddings = self.table("task_type_embeddings", config.task_types)
@@ -58,11 +61,18 @@ class EncoderEmbeddings(RoundsTables, Embeddings):
         x, places = self.round_rows(x, places, training)
         if self.segment_embeddings is not None:
             x = x + self._segments(segment_ids, x.dtype)
-        x = x + places
+        if places is not None:
+            x = x + places
         if self.task_embeddings is not None:
             x = x + (self.task_embeddings[0] if task_ids is None
                      else ops.take(self.task_embeddings, task_ids, axis=0))
         return self.normalise(x, dropout_seed)
+
+    def rows(self, input_ids: Tensor, positions: Tensor | None, words: Tensor | None
+             ) -> tuple[Tensor, Any]:
+        if self.config.adds_positions:
+            return super().rows(input_ids, positions, words)
+        return self.look_up(input_ids) if words is None else words, None
 
     def _segments(self, segment_ids, dtype):
         if not self.config.has_segments:

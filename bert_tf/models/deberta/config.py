@@ -97,20 +97,27 @@ class DebertaConfig(EncoderConfig):
         return self.type_vocab_size > 0
 
     @property
+    def adds_positions(self) -> bool:      # type: ignore[override]
+        return self.position_biased_input
+
+    @property
+    def position_rows(self) -> int:
+        return self.max_position_embeddings * (self.adds_positions or self.enhanced_mask_decoder)
+
+    @property
     def distance_terms(self) -> tuple[str, ...]:
         """The terms that scores have; the others of `pos_att_type` only make scores smaller."""
-        return self.pos_att_type if self.relative_attention else ()
+        return self.pos_att_type * self.relative_attention
 
     @property
     def longest_distance(self) -> int:
         """The distance from which on all distances have the same vector."""
-        return (self.max_relative_positions if self.max_relative_positions > 0
-                else self.max_position_embeddings)
+        return max(self.max_relative_positions, 0) or self.max_position_embeddings
 
     @property
     def relative_attention_num_buckets(self) -> int:
         """The rows of the table of distances."""
-        return 2 * (self.position_buckets if self.position_buckets > 0 else self.longest_distance)
+        return 2 * (max(self.position_buckets, 0) or self.longest_distance)
 
     @property
     def own_letters(self) -> dict[str, int]:      # type: ignore[override]
@@ -118,7 +125,7 @@ class DebertaConfig(EncoderConfig):
 
     def weights(self) -> dict[str, str]:
         weights = super().weights()
-        if not (self.position_biased_input or self.enhanced_mask_decoder):
+        if not self.position_rows:
             del weights["embeddings/position_embeddings"]
         if not self.share_att_key:
             weights |= {f"encoder/layer_{{i}}/attention/self/{name}": "dense HA"

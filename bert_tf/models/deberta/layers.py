@@ -44,32 +44,10 @@ def rows_of_distances(config: DebertaConfig) -> np.ndarray:
 
 
 @register
-class DebertaEmbeddings(EncoderEmbeddings):
-    """`EncoderEmbeddings` that may lack positions; then S is not limited."""
-
-    def table(self, name: str, rows: int, initializer: Any = None) -> Any:
-        config = self.config
-        if name == "position_embeddings" and not (
-                config.position_biased_input or config.enhanced_mask_decoder):
-            return None
-        return super().table(name, rows, initializer)
-
-    def rows(self, input_ids: Tensor, positions: Tensor | None, words: Tensor | None
-             ) -> tuple[Tensor, Any]:
-        if self.config.position_biased_input:
-            return super().rows(input_ids, positions, words)
-        return self.look_up(input_ids) if words is None else words, 0.0
-
-
-@register
-class DisentangledEmbeddings(DebertaEmbeddings):
-    """Embeddings of words that share another's (arXiv:2111.09543, section 3.3).
-
-    They are the other's, without a gradient, plus differences that are trained and begin at 0.
-
-    Args:
-        others: function that returns the other embeddings, which Keras then takes for no part.
-    """
+class DisentangledEmbeddings(EncoderEmbeddings):
+    """Embeddings of words that are those of `others()`, without a gradient, plus differences that
+    are trained and begin at 0 (arXiv:2111.09543, section 3.3). What a function returns is no part
+    of this layer for Keras."""
 
     def __init__(self, config: DebertaConfig, others: Any, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -101,8 +79,9 @@ class DistanceEmbeddings(FromConfig, keras.layers.Layer):
 
     def __init__(self, config: DebertaConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.norm = LayerNorm(config, dtype=self.dtype_policy) if (
-            config.norm_rel_ebd == "layer_norm") else None
+        self.norm: LayerNorm | None = None
+        if config.norm_rel_ebd == "layer_norm":
+            self.norm = LayerNorm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
@@ -115,7 +94,9 @@ class DistanceEmbeddings(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor) -> Tensor:
         """Any tensor, which only shows the dtype -> float [R, H]."""
         table = ops.cast(self.weight, x.dtype)
-        return self.norm(table) if self.norm else table
+        if self.norm:
+            table = self.norm(table)
+        return table
 
 
 def skew(products: Tensor) -> Tensor:
@@ -129,17 +110,13 @@ def skew(products: Tensor) -> Tensor:
 @register
 class DisentangledAttention(SelfAttention):
     """Attention whose scores add the products of contents with places (arXiv:2006.03654, section
-    3.1; `DisentangledSelfAttention`).
-
-    The products with all distances of a sequence are computed at once and shifted into their
-    places, without a gather.
-    """
+    3.1; `DisentangledSelfAttention`): products with all distances at once, then shifted."""
 
     distances: DistanceEmbeddings       # set by the network
 
     def __init__(self, config: DebertaConfig, num_heads: int | None = None, **kwargs: Any):
         super().__init__(config, num_heads, **kwargs)
-        terms = () if config.share_att_key else config.distance_terms
+        terms = config.distance_terms * (not config.share_att_key)
         self.pos_key = self.make_projection("pos_key") if "c2p" in terms else None
         self.pos_query = self.make_projection("pos_query") if "p2c" in terms else None
 
@@ -153,11 +130,13 @@ class DisentangledAttention(SelfAttention):
              asking: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """See `SelfAttention.call`. `asking`, [B, S, H], has the queries in place of `x`."""
         config, seeds = self.config, split_seed(dropout_seed, 2)
+        if asking is None:
+            asking = x
         batch, length = ops.shape(x)[:2]
         heads, size = self.num_heads, config.head_size
         scale = (size * (1 + len(config.pos_att_type)))**-0.5
         query, key, value = (ops.reshape(y, (batch, length, heads, size)) for y in (
-            self.query(x if asking is None else asking) * scale, self.key(x), self.value(x)))
+            self.query(asking) * scale, self.key(x), self.value(x)))
         addends, terms = [] if bias is None else [bias], config.distance_terms
         if terms:
             table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])    # [R, H]
@@ -211,7 +190,7 @@ class DebertaLayer(EncoderLayer):
     """An `EncoderLayer` with `DisentangledAttention`, and perhaps a convolution beside it."""
 
     attention_class = DisentangledAttention
-    convolution: Convolution | None     # set by the network
+    convolution: Convolution | None = None      # set by the network
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:

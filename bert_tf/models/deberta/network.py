@@ -12,7 +12,6 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.models.deberta.layers import (
     Convolution,
-    DebertaEmbeddings,
     DebertaLayer,
     DistanceEmbeddings,
     activation,
@@ -37,18 +36,16 @@ class Deberta(BertEncoder):
                              "heads or units; take a model without one.")
         return super().__call__(inputs, *args, head_mask=head_mask, unit_mask=unit_mask, **kwargs)
 
-    def make_embeddings(self, **kwargs: Any) -> DebertaEmbeddings:
-        return DebertaEmbeddings(self.config, **kwargs)
-
     def make_layers(self) -> list[Any]:
         policy = self.dtype_policy
         self.distances = DistanceEmbeddings(self.config, name="rel_embeddings", dtype=policy)
-        self.convolution = Convolution(self.config, name="conv", dtype=policy) if (
-            self.config.conv_kernel_size) else None
+        self.convolution: Convolution | None = None
+        if self.config.conv_kernel_size:
+            self.convolution = Convolution(self.config, name="conv", dtype=policy)
         layers = super().make_layers()
-        for layer in layers:
-            layer.attention.distances, layer.convolution = self.distances, None
         layers[0].convolution = self.convolution
+        for layer in layers:
+            layer.attention.distances = self.distances
         return layers
 
     def make_layer(self, *shared: Any, **kwargs: Any) -> DebertaLayer:

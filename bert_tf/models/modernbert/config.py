@@ -81,7 +81,8 @@ class ModernBertConfig(Sizes):
     model_type: str = one_of("modernbert", ("modernbert",))
     quantisation: Quantisation | None = fitted(None, parse_quantisation)
 
-    has_segments, pooler_type, can_be_rounded = False, "first_token_transform", True
+    has_segments = adds_positions = False
+    pooler_type, can_be_rounded = "first_token_transform", True
 
     def __post_init__(self):
         super().__post_init__()

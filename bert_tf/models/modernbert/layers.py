@@ -12,11 +12,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_tf.bert.layers import LayerNorm, attend, check_length
+from bert_tf.bert.layers import Embeddings, LayerNorm, attend
 from bert_tf.layers.base import FromConfig, Tensor, register, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
+from bert_tf.layers.encoder import EncoderEmbeddings
 from bert_tf.layers.functions import ACTIVATIONS
-from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL, ModernBertConfig
 
@@ -100,13 +100,14 @@ def blocks_of(x: Tensor, width: int, around: int = 0) -> Tensor:
     size = count * width
     x = ops.pad(x, [(0, 0), (around, size - length + around), *[(0, 0)] * len(rest)])
 
+    if not around:
+        return ops.reshape(x, (batch, count, width, *rest))
+
     def cut(start):
         # TensorFlow's gradient of an index takes several times as long.
-        part = ops.slice(x, (0, start, *[0] * len(rest)), (batch, size, *rest)) if around else x
+        part = ops.slice(x, (0, start, *[0] * len(rest)), (batch, size, *rest))
         return ops.reshape(part, (batch, count, width, *rest))
 
-    if not around:
-        return cut(0)
     before, own, after = cut(0), cut(around), cut(2 * around)
     if around < width:
         before, after = before[:, :, :around], after[:, :, width - around:]
@@ -157,14 +158,17 @@ def attend_in_blocks(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, wi
 
 @register
 class RotaryAttention(FromConfig, keras.layers.Layer):
-    """Self-attention of one of `KINDS`, with rotary positions, behind a norm where `has_norm`."""
+    """Self-attention of layer `number`, with rotary positions, behind a norm but in layer 0."""
 
-    config_keys = ("kind", "has_norm")
+    config_keys = ("number",)
 
-    def __init__(self, config: ModernBertConfig, kind: str, has_norm: bool = True, **kwargs: Any):
+    def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.kind, self.has_norm, self.num_heads = kind, has_norm, config.num_attention_heads
-        self.layer_norm = make_norm(config, dtype=self.dtype_policy) if has_norm else None
+        self.number, self.kind = number, config.kinds[number]
+        self.num_heads = config.num_attention_heads
+        self.layer_norm: LayerNorm | None = None
+        if number:
+            self.layer_norm = make_norm(config, dtype=self.dtype_policy)
         self.qkv = self.dense(3 * config.hidden_size, "qkv", use_bias=config.attention_bias)
 
     def build(self, input_shape: Any = None) -> None:
@@ -181,7 +185,8 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         dict, which is empty of a layer in blocks."""
         config = self.config
         batch, length = ops.shape(x)[:2]
-        x = self.layer_norm(x) if self.layer_norm else x
+        if self.layer_norm:
+            x = self.layer_norm(x)
         query, key, value = (
             ops.reshape(part, (batch, length, self.num_heads, config.head_size))
             for part in ops.split(self.qkv(x), 3, axis=-1))
@@ -219,7 +224,8 @@ def _attend(config, query, key, value, bias, rate, seed, in_parts):
         def look(query, key, value, seen=seen):
             return attend(query, key, value, seen, 0.0, None)[0]
 
-        look = look if seed is None else keras.remat(look)
+        if seed is not None:
+            look = keras.remat(look)
         parts.append(look(query[:, part], key, value))
     return ops.concatenate(parts, axis=1), {}
 
@@ -233,8 +239,9 @@ def _attend_in_turn(query, key, value, bias):
 
     def look(number, parts):
         scores = ops.cast(ops.matmul(parts[0], key), "float32")                 # [B, N, K, S]
-        probs = ops.softmax(scores if bias is None else scores + bias)
-        context = ops.matmul(ops.cast(probs, value.dtype), value)
+        if bias is not None:
+            scores = scores + bias
+        context = ops.matmul(ops.cast(ops.softmax(scores), value.dtype), value)
         # In place of the first part, so that TensorFlow can't begin the next one before.
         return number + 1, ops.concatenate([parts[1:], context[None]])
 
@@ -251,8 +258,7 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
     def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy, self.number = self.dtype_policy, number
-        self.attention = RotaryAttention(config, config.kinds[number], number > 0, name="self",
-                                         dtype=policy)
+        self.attention = RotaryAttention(config, number, name="self", dtype=policy)
         self.attention_output = self.dense(config.hidden_size, use_bias=config.attention_bias,
                                            initializer=config.output_initializer)
         self.norm = make_norm(config, dtype=policy)
@@ -293,43 +299,21 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
 
 
 @register
-class ModernBertEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
+class ModernBertEmbeddings(EncoderEmbeddings):
     """The normalised embeddings of words; there are none of positions and segments."""
 
-    position_embeddings = None
-
     def __init__(self, config: ModernBertConfig, **kwargs: Any):
-        super().__init__(config, **kwargs)
+        super(Embeddings, self).__init__(config, **kwargs)      # whose norm has an addend
         self.norm = make_norm(config, dtype=self.dtype_policy)
         self.make_ranges()
 
-    def build(self, input_shape: Any = None) -> None:
-        self.word_embeddings = self.add_weight(
-            (self.config.vocab_size, self.config.hidden_size), name="word_embeddings")
-        self.norm.build()
-        if self.ranges:
-            self.ranges.build()
-
-    def look_up(self, input_ids: Tensor) -> Tensor:
-        """The vectors of words, float [B, S, H]."""
-        return ops.take(self.word_embeddings, input_ids, axis=0)
-
-    def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None,
-             words: Tensor | None = None, training: bool = False) -> Tensor:
-        """integer [B, S] -> float [B, S, H]; arguments as in `layers.encoder.EncoderEmbeddings`.
-
-        Raises:
-            ValueError: S is larger than `max_position_embeddings`.
-        """
-        check_length(input_ids, self.config)
-        x = self.look_up(input_ids) if words is None else words
-        x, _ = self.round_rows(x, None, training)
+    def normalise(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
         return dropout(self.norm(x), self.config.embedding_dropout_prob, dropout_seed)
 
 
 @register
 class HiddenLayer(FromConfig, keras.layers.Layer):
-    """The hidden layer of every task's head: a dense layer, its activation, and a norm."""
+    """The hidden layer of every head: a dense layer, its activation, and a norm."""
 
     part = "pooler"
 

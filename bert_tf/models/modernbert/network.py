@@ -3,13 +3,14 @@
 Shapes: B batch, S sequence, H hidden, N heads, D width of a head.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.bert.layers import padding_bias
+from bert_tf.bert.layers import check_length, padding_bias
 from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
@@ -70,42 +71,40 @@ class ModernBert(Bert):
             self.final_norm.build()
         self.pooler.build()
 
-    def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
-        return {"embedding_output": self.embeddings(inputs["input_ids"], seed,
-                                                    words=inputs.get("words"))}
-
     def make_bias(self, inputs: Mapping[str, Any], attention_bias: Tensor | None) -> Seen:
         config, mask = self.config, inputs.get("input_mask")
-        length = ops.shape(inputs["input_ids"])[1]
-        positions = inputs.get("positions")
-        turns = rotary_angles(config, ops.arange(length)[None] if positions is None else positions)
-        sequences = inputs.get("sequence_ids")
-        seen = mask if mask is None or len(mask.shape) == 3 else mask[:, None]  # [B, 1 or S, S]
+        length, positions = check_length(inputs["input_ids"], config), inputs.get("positions")
+        if positions is None:
+            positions = ops.arange(length)[None]
+        turns, sequences = rotary_angles(config, positions), inputs.get("sequence_ids")
+        hidden = [] if mask is None else [padding_bias(mask, HIDDEN)]       # [B, 1, 1 or S, S]
         if sequences is not None:
-            shared = ops.equal(sequences[:, :, None], sequences[:, None])
-            seen = shared if seen is None else ops.logical_and(shared, ops.cast(seen, "bool"))
-        everywhere = None if seen is None else padding_bias(seen, HIDDEN)
+            hidden.append(padding_bias(ops.equal(sequences[:, :, None], sequences[:, None]),
+                                       HIDDEN))
+        everywhere = functools.reduce(ops.minimum, hidden) if hidden else None
         if attention_bias is not None:
             extra = ops.cast(attention_bias, "float32")
             everywhere = extra if everywhere is None else everywhere + extra
-        in_blocks = not (inputs.get("returns_maps") or attention_bias is not None
-                         or (mask is not None and len(mask.shape) == 3))
+        in_blocks = attention_bias is None and not inputs.get("returns_maps") and (
+            mask is None or len(mask.shape) == 2)
         # A few blocks would compute more than all pairs.
         if in_blocks and not (isinstance(length, int) and length < 4 * block_width(config)):
-            is_token = ops.ones((1, length)) if mask is None else mask
-            return Seen(turns, {GLOBAL: everywhere,
-                                LOCAL: block_bias(config, is_token, sequences)})
+            if mask is None:
+                mask = ops.ones((1, length))
+            return Seen(turns, {GLOBAL: everywhere, LOCAL: block_bias(config, mask, sequences)})
         near = band_bias(length, config.window)
-        if everywhere is not None:      # padding that sees no token sees all alike, as in eager
-            near = ops.minimum(near, everywhere) if attention_bias is None else near + everywhere
+        if attention_bias is not None:
+            near = near + everywhere
+        elif hidden:        # padding that sees no token sees all alike, as in eager
+            near = ops.minimum(near, everywhere)
         return Seen(turns, {GLOBAL: everywhere, LOCAL: near})
 
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
         if self.config.classifier_pooling == "cls":
             return self.pooler(vectors[:, 0])
-        is_of_texts = input_mask is not None and len(input_mask.shape) == 2
-        mask = input_mask if is_of_texts else ops.ones(ops.shape(vectors)[:2])
-        return self.pooler(ops.cast(pool(vectors, mask, "mean"), vectors.dtype))
+        if input_mask is None or len(input_mask.shape) > 2:
+            input_mask = ops.ones(ops.shape(vectors)[:2])
+        return self.pooler(ops.cast(pool(vectors, input_mask, "mean"), vectors.dtype))
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
