@@ -74,7 +74,7 @@ PAIRINGS = {
     "doc_blocks": Pairing(f"{_ROBERTA}.doc_blocks", num_labels=0, segments=1,
                           help="SpanBERT's: as doc_sentences, without separators"),
     "document_runs": Pairing(
-        "models.modernbert.segments.document_runs", num_labels=0, segments=1, joins_lines=True,
+        "models.modernbert.instances.document_runs", num_labels=0, segments=1, joins_lines=True,
         help="ModernBERT's: full sequences of one document"),
     "runs": Pairing(f"{_ROBERTA}.runs", num_labels=0, segments=1),
     "lines": Pairing(f"{_ROBERTA}.lines", num_labels=0, segments=1),

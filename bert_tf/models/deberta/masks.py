@@ -139,7 +139,7 @@ class Masking(base.Masking):
     @property
     def longest(self) -> int:
         """The most units of an n-gram."""
-        return self.ngram or (1 if self.units == "subwords" else 3)
+        return self.ngram or {"subwords": 1}.get(self.units, 3)
 
     def most_predictions(self, max_seq_length, masked_lm_prob):
         return math.ceil(max_seq_length * masked_lm_prob / 10) * 10

@@ -17,14 +17,27 @@ from bert_tf.data import masking
 from bert_tf.data.instances import pretraining
 from bert_tf.data.masking.base import Masks
 from bert_tf.data.records.features import pack_pairs
+from bert_tf.data.segments.pairing import Slices
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes import Recipe
+from bert_tf.recipes.recipe import Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 # Rows that are filled at the same time, and the sequences that may wait for the next ones.
 _ROWS = 64
 _BUFFER = 5 * _ROWS
+
+
+def document_runs(documents: Documents, stream: PythonRandom, room: int, options: Any,
+                  segments: Segments) -> Iterator[Slices]:
+    """Runs of `room` tokens of one document, wherever its sentences end. The original leaves out
+    what is behind the first run."""
+    starts = documents.sentence_starts
+    for _ in range(options.dupe_factor):
+        for first, end in documents.ranges:
+            for begin in range(starts[first], starts[end], room):
+                yield begin, min(room, starts[end] - begin), 0, 0, 0
 
 
 def best_fit(lengths: Sequence[int], size: int, rows_of: Callable[[int], int], buffer: int,
@@ -101,24 +114,21 @@ class PackedRows(pretraining.Instances):
         made.rows = [[epoch * count + sequence for sequence in row]
                      for epoch in range(epochs) for batch in batches for row in batch]
         made.order = np.arange(len(made.rows))
-        if not recipe.corruption.dynamic:
-            made.draw_masks(masking.find(recipe.corruption).static_masks(
-                documents, vocabulary, PythonRandom(seed), options, size), list(map(len, batches)),
-                vocabulary, options)
-        return made
-
-    def draw_masks(self, masks: Any, sizes: Sequence[int], vocabulary: Vocabulary, options: Any
-                   ) -> None:
-        """Draws the masks of all batches; `sizes` are the rows of each batch of an epoch."""
+        if recipe.corruption.dynamic:
+            return made
+        masks = masking.find(recipe.corruption).static_masks(
+            documents, vocabulary, PythonRandom(seed), options, size)
         parts, place = [], 0
-        for epoch in range(options.dupe_factor):
+        for epoch in range(epochs):
             masks.begin(epoch)
-            for size in sizes:
-                ids, numbers = self.pack(range(place, place + size), options.max_seq_length,
-                                         vocabulary)
+            for batch in batches:
+                ids, numbers = made.pack(range(place, place + len(batch)), size, vocabulary)
                 parts.append(masks.place(ids, numbers > 0))
-                place += size
-        self.masks, self.cut = Masks.join(parts) if parts else None, masks.cut
+                place += len(batch)
+        made.cut = masks.cut
+        if parts:
+            made.masks = Masks.join(parts)
+        return made
 
     def pack(self, rows: Sequence[int], max_seq_length: int, vocabulary: Vocabulary
              ) -> tuple[np.ndarray, np.ndarray]:
