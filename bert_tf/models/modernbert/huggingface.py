@@ -104,11 +104,8 @@ def _read_config(values):
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
-    """The `Source` of Hugging Face's files.
-
-    Raises:
-        InputError: the configuration describes another network, or a copy differs from its tensor.
-    """
+    """The `Source` of Hugging Face's files; InputError if their configuration describes another
+    network, or a copy differs from its tensor."""
     with naming(rules.beside(file, "config.json")):
         config = _read_config(values)
     prefix = _PREFIX * any(name.startswith(_PREFIX) for name in tensors)
@@ -132,11 +129,7 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with, as Hugging Face's files.
-
-    Raises:
-        InputError: Hugging Face has no model with all of its heads.
-    """
+    """The table to write `weights` with; InputError if no model there has all of its heads."""
     task = only_head(weights, _TASKS, "Hugging Face's checkpoints call each of them classifier")
     if task and "masked_lm" in weights.heads:
         raise InputError(f"{weights.source} has the heads masked_lm and {task}, but a Hugging "

@@ -1,9 +1,6 @@
-"""Rows that sequences share, packed as AnswerDotAI/ModernBERT packs them (src/sequence_packer.py,
-GreedyBestFitSequencePacker). A row here has as many tokens as the longest sequence; the original's
-has those of a micro-batch.
-
-Shapes: B rows, S tokens of a row.
-"""
+"""Rows, B of S tokens, that sequences share, packed as AnswerDotAI/ModernBERT packs them
+(src/sequence_packer.py, GreedyBestFitSequencePacker). A row here has as many tokens as the longest
+sequence; the original's has those of a micro-batch."""
 
 import dataclasses
 import itertools

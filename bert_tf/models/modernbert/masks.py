@@ -1,9 +1,5 @@
 """ModernBERT's masks: one number for each place of a batch says whether its token is predicted, and
-what the model sees (AnswerDotAI/ModernBERT, src/sequence_packer.py, mlm_masking).
-
-As there, [CLS] and [SEP] are predicted like words, and random tokens have any id up to the largest
-of the masked batch, special tokens included.
-"""
+what the model sees (AnswerDotAI/ModernBERT, src/sequence_packer.py, mlm_masking)."""
 
 import dataclasses
 from typing import Any
@@ -47,11 +43,8 @@ def mask_places(ids: np.ndarray, candidates: np.ndarray, rng: np.random.Generato
 
 
 class BatchMasks:
-    """Draws the masks of the packed rows of a piece, batch by batch. Each reading of the text, an
-    epoch, has a generator of its own.
-
-    For the arguments see `Masking.static_masks`.
-    """
+    """Draws the masks of the packed rows of a piece, batch by batch; see `Masking.static_masks`.
+    Each reading of the text, an epoch, has a generator of its own."""
 
     def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
                  stream: PythonRandom, options: Any, room: int) -> None:
