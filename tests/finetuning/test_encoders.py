@@ -13,7 +13,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 import bert_tf
 from bert_tf import checkpoints, networks, tokenization
 from bert_tf.config import CONFIGS, ModernBertConfig
-from tests.run_scripts.test_run_squad import KEYS, VOCABULARY, squad_json
+from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -101,8 +101,7 @@ def fixture_data(tmp_path_factory):
             f"f{number} X X {'I-PER' if number % 2 else 'O'}\nk1 X X I-LOC\n"))
     squad = squad_json(1)
     (folder / "squad.json").write_text(json.dumps(
-        {**squad, "data": [{"title": "", "paragraphs": squad["data"][0]["paragraphs"][:4]}]}))
-    assert len(KEYS) >= 4
+        {**squad, "data": [{"title": "", "paragraphs": squad["data"][0]["paragraphs"][:2]}]}))
     return folder
 
 
@@ -126,12 +125,12 @@ def test_every_task_is_learned_by_heart(kind, data, tmp_path):
             ("sts-b", "STS-B", "dev/pearson", 0.9, 25, 1.2e-2),
             ("snli", "SNLI", "dev/accuracy", 0.75, 25, 1.2e-2),
             ("conll2003", "CoNLL", "dev/entity_f1", 0.9, 16, 2e-2),
-            ("squad", "", "squad/f1", 95, 45, 8e-3)):
+            ("squad", "", "squad/f1", 95, 20, 1.2e-2)):
         # These two are RoBERTa's network with a tokenizer of their own.
         if kind in ("xlm-roberta", "camembert") and task not in ("mrpc", "squad"):
             continue
         if kind == "modernbert" and task in ("conll2003", "squad"):     # its tokens are letters
-            steps, rate = (25, 1.2e-2) if task == "conll2003" else (60, 6e-3)
+            steps, rate = (25, 1.2e-2) if task == "conll2003" else (45, 8e-3)
         flags = {"data_dir": str(data / folder)}
         if task == "squad":
             flags = {**dict.fromkeys(("train_file", "predict_file"), str(data / "squad.json")),
