@@ -366,14 +366,6 @@ def test_the_best_trial_is_read_again_unless_it_was_the_last(
     assert np.allclose(tuning.predict(tuning.load(path), dev)[0]["logits"], answers[0], atol=1e-6)
 
 
-def test_without_evaluation_the_first_is_kept(eagerly, tune, examples, tmp_path):
-    tuning = tune(num_train_steps=2)
-    tuning.evaluate = None
-    summary = tuning.train(examples)
-    assert summary["metrics"] == {} and summary["best"] == "seed1"
-    assert weights(tmp_path / "out")
-
-
 def test_a_folder_is_that_of_one_run(eagerly, tune, examples, dev, tmp_path):
     one = {"num_train_steps": 1, "scored_on": [0]}
     tune(**one).train(examples)
@@ -431,7 +423,8 @@ def test_no_epoch_leaves_the_model_as_it_is(eagerly, tune, examples, tmp_path, c
     if changes.get("evaluate") is False:
         tuning.evaluate = None
     summary = tuning.train(examples)
-    assert summary["trials"]["seed1"]["step"] == 0
+    assert summary["trials"]["seed1"]["step"] == 0 and summary["best"] == "seed1"
+    assert bool(summary["metrics"]) == (tuning.evaluate is not None)
     begun = tuning.make_trainer(tuning.settings.resolve(DEFAULTS, examples.size)).learner
     found = tuning.load(str(tmp_path / "out" / "model.keras")).learner
     assert all(np.array_equal(one, other) for one, other in zip(

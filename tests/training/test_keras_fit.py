@@ -36,7 +36,7 @@ def gradients(count, scale=1.0):
             for _ in range(count)]
 
 
-def means(parts, size=PARTS):
+def means(parts, size):
     return [[sum(gradient) / np.float32(size) for gradient in zip(*parts[start:start + size])]
             for start in range(0, len(parts), size)]
 
@@ -62,7 +62,7 @@ def test_accumulated_gradients_are_those_of_keras(clip_norm):
 
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != PROGRESSIVE])
 @pytest.mark.parametrize("options", [
-    {}, {"average": "ema"}, {"clip_norm": 0.5, "skip_nonfinite": True}])
+    {}, {"average": "ema", "clip_norm": 0.5, "skip_nonfinite": True}])
 def test_parts_of_a_step_are_one_step_of_every_optimizer(name, options):
     """Rates, corrections and averages count the steps, and the clip comes after the mean."""
     parts, found = gradients(6 * 2), []
@@ -78,18 +78,6 @@ def test_parts_of_a_step_are_one_step_of_every_optimizer(name, options):
         assert np.allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
-def test_a_schedule_counts_updates():
-    schedule = WarmupLinearDecay(**SCHEDULE)
-    parts = gradients(6 * PARTS)
-    expected = train(keras.optimizers.AdamW(schedule, weight_decay=0.1), means(parts))
-    found = train(bert_tf.AdamWeightDecay(
-        schedule, weight_decay=0.1, clip_norm=0.0, gradient_accumulation_steps=PARTS, **LIKE_KERAS),
-        parts)
-    for one, other, first in zip(found, expected, variables()):
-        assert np.allclose(one, other, rtol=1e-5, atol=1e-6)
-        assert np.abs(one - first.numpy()).mean() > 0.05
-
-
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != PROGRESSIVE])
 @pytest.mark.parametrize("parts", [None, 2])
 def test_gradients_are_unscaled_before_they_are_clipped(name, parts):
@@ -101,15 +89,6 @@ def test_gradients_are_unscaled_before_they_are_clipped(name, parts):
                                                           initial_scale=scale)):
         found = train(optimizer, gradients(4, scale))
         assert all(np.array_equal(one, other) for one, other in zip(found, expected))
-
-
-def test_a_loss_scale_is_that_of_keras():
-    scale, options = 1024.0, {"weight_decay": 0.1, "loss_scale_factor": 1024.0}
-    expected = train(keras.optimizers.AdamW(RATE, global_clipnorm=1.0, **options),
-                     gradients(3, scale))
-    found = train(bert_tf.AdamWeightDecay(RATE, **LIKE_KERAS, **options), gradients(3, scale))
-    for one, other in zip(found, expected):
-        assert np.allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("by_name", [False, True])
@@ -197,7 +176,7 @@ def test_weights_stay_where_no_step_was_taken():
         assert all(map(np.array_equal, before, model.get_weights()))
 
 
-OPTIONS = [{}, {"gradient_accumulation_steps": 2, "use_ema": True},
+OPTIONS = [{"gradient_accumulation_steps": 2, "use_ema": True},
            {"use_ema": True, "ema_overwrite_frequency": 2}, {"average": "ema"},
            {"loss_scale_factor": 64.0, "skip_nonfinite": True}]
 
@@ -231,7 +210,7 @@ def classifier():
         Classification(CONFIG, 2, dropout_rate=0.0, class_weights=[1.0, 3.0])])
 
 
-@pytest.mark.parametrize("make, rows", [(make_learner, 4), (classifier, 4), (classifier, 7)])
+@pytest.mark.parametrize("make, rows", [(make_learner, 4), (classifier, 7)])
 def test_a_learner_takes_the_steps_of_one_device(make, rows, mirrored):
     """The replicas have other numbers of predictions, of examples and of weights."""
     batch = make_batch(rows)

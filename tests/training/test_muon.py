@@ -152,8 +152,8 @@ def test_queries_keys_and_values_of_one_kernel_are_three_matrices():
         assert np.allclose(found[:, columns], expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"average": "ema"}, {"use_ema": True},
-                                     {"clip_norm": 0.5, "skip_nonfinite": True}])
+@pytest.mark.parametrize("options", [
+    {"average": "ema"}, {"use_ema": True, "clip_norm": 0.5, "skip_nonfinite": True}])
 def test_parts_of_a_step_are_one_step(options):
     variable, grads = kernel((6, 9))
     halves = [part for gradient in grads for part in (gradient * 1.5, gradient * 0.5)]
@@ -186,7 +186,7 @@ def batches(trainer, records):
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"accumulation": 2}, {"dtype": "mixed_bfloat16"}, {"jit_compile": True},
+    {"accumulation": 2, "dtype": "mixed_bfloat16"}, {"jit_compile": True},
     {"dtype": "mixed_float16"}])
 def test_a_run_learns_and_resumes_to_the_last_bit(options, eagerly, tmp_path):
     tf.config.run_functions_eagerly("jit_compile" not in options)
