@@ -154,8 +154,12 @@ USES = {"maps": read_maps, "even": attend_evenly, "zero": put_heads_out, "prunin
         "layers": compare_layers, "student": keep_a_layer, "lite": run_lite}
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("kind", FORMS)
+# Whose operations of LiteRT are among another's.
+OTHERS_LITE = ("modernbert", "deberta v3", "camembert")
+
+
+@pytest.mark.parametrize("kind, use", [
+    (kind, use) for kind in FORMS for use in USES if use != "lite" or kind not in OTHERS_LITE])
 def test_use(kind, use, tmp_path):
     message = REFUSED.get(kind, {}).get(use)
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():

@@ -96,14 +96,6 @@ def test_two_texts(make_model, vocabulary, tokenizer, check_equal):
     check_equal(outputs, model, tokenizer, pairs, longest=25)
 
 
-def test_labels(make_model, vocabulary):
-    module = TextModel(make_model("classification", vocabulary.size), vocabulary,
-                       max_seq_length=64, labels=["no", "maybe", "yes"])
-    outputs = module.functions["serving_default"](tf.constant(["plain", "word"]))
-    best = np.argmax(outputs["probabilities"], axis=1)
-    assert outputs["label"].numpy().tolist() == [[b"no", b"maybe", b"yes"][i] for i in best]
-
-
 def test_choices(make_model, vocabulary, tokenizer, serve, check_equal):
     model, count = make_model("multiple_choice", vocabulary.size), 3
     contexts = LINES[::count][:20]
@@ -218,7 +210,7 @@ def test_an_answer_needs_a_passage(passage, exported):
         ask(tf.constant(["what?"]), tf.constant([passage]))
 
 
-@pytest.mark.parametrize("long_text", ["truncate", "head_tail", "mean"])
+@pytest.mark.parametrize("long_text", ["truncate", "mean"])
 def test_texts_come_in_pairs(make_model, vocabulary, long_text):
     ask = TextModel(make_model("classification", vocabulary.size), vocabulary, max_seq_length=30,
                     long_text=long_text).functions["pair"]
@@ -361,12 +353,13 @@ def test_long_choices(make_model, vocabulary, tokenizer, texts, way):
     assert outputs["choice"].numpy().tolist() == outputs["logits"].numpy().argmax(-1).tolist()
 
 
-def test_labels_and_no_text(make_model, vocabulary):
+@pytest.mark.parametrize("way, more", [("truncate", ()), (MAX, ("windows",))])
+def test_labels_and_no_text(make_model, vocabulary, way, more):
     module = TextModel(make_model("classification", vocabulary.size), vocabulary,
-                       max_seq_length=LENGTH, labels=["no", "maybe", "yes"], long_text="max")
+                       max_seq_length=LENGTH, labels=["no", "maybe", "yes"], long_text=way)
     outputs = module.functions["serving_default"](tf.constant([], tf.string))
     assert {name: len(values) for name, values in outputs.items()} == dict.fromkeys(
-        ("logits", "probabilities", "windows", "label", "input_ids"), 0)
+        ("logits", "probabilities", "label", "input_ids", *more), 0)
     outputs = module.functions["serving_default"](tf.constant(["a " * 50, "b"]))
     best = np.argmax(outputs["probabilities"], axis=1)
     assert outputs["label"].numpy().tolist() == [[b"no", b"maybe", b"yes"][i] for i in best]
