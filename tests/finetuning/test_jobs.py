@@ -115,34 +115,34 @@ def test_a_file_of_a_task_is_read_once(folder, tmp_path, monkeypatch):
     assert sorted(opened) == ["dev.csv", "train.csv"]
 
 
-@pytest.mark.parametrize("name, value, message", [
-    ("padding", "odd", "a trial whose padding is 'odd', but it must be one of max_length"),
-    ("bert_config_file", "odd", "holds a run with another --bert_config_file")])
-def test_settings_of_a_trial_that_were_changed_by_hand_are_named(folder, tmp_path, name, value,
-                                                                message):
-    given = {**settings(folder), "random_seed": 1}
-    bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
-    path = tmp_path / "out" / "trials" / "seed1" / "trial.json"
-    kept = json.loads(path.read_text())
-    kept["settings"][name] = value
-    path.write_text(json.dumps(kept))
-    with pytest.raises(InputError, match=message):
-        bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
+@pytest.fixture(name="ran")
+def fixture_ran(folder, tmp_path):
+    """A run's folder, how it is given again, and the settings that its trial keeps."""
+    given, out = {**settings(folder), "random_seed": 1}, tmp_path / "out"
+    bert_tf.finetune(FILES, folder / "model", out, **given)
+    path = out / "trials" / "seed1" / "trial.json"
+    return out, given, path, json.loads(path.read_text())
 
 
-def test_only_the_hash_of_its_records_tells_what_a_trial_learned_from(folder, tmp_path):
-    given = {**settings(folder), "random_seed": 1}
-    bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **given)
-    run = jobs.open_job(FILES, folder / "model", tmp_path / "out", **given)
-    path = tmp_path / "out" / "trials" / "seed1" / "trial.json"
-    kept = json.loads(path.read_text())
-    size, found = kept["settings"]["train_file"]
-    for value, knows in (([size, found], True), ({"tasks": {"a": [size, found]}}, True),
-                         ([size, found + "0"], False), (None, False),
-                         ({"tasks": {}, "order": {"of": found}}, False)):
-        kept["settings"]["train_file"] = value
-        path.write_text(json.dumps(kept))
-        assert has_learned_from(run, str(tmp_path / "out" / "records")) == knows
+def test_settings_of_a_trial_that_were_changed_by_hand_are_named(folder, ran):
+    out, given, path, kept = ran
+    for name, message in (
+            ("padding", "a trial whose padding is 'odd', but it must be one of max_length"),
+            ("bert_config_file", "holds a run with another --bert_config_file")):
+        path.write_text(json.dumps({**kept, "settings": {**kept["settings"], name: "odd"}}))
+        with pytest.raises(InputError, match=message):
+            bert_tf.finetune(FILES, folder / "model", out, **given)
+
+
+def test_only_the_hash_of_its_records_tells_what_a_trial_learned_from(folder, ran):
+    out, given, path, kept = ran
+    run = jobs.open_job(FILES, folder / "model", out, **given)
+    size, digest = kept["settings"]["train_file"]
+    for value, knows in (([size, digest], True), ({"tasks": {"a": [size, digest]}}, True),
+                         ([size, digest + "0"], False), (None, False),
+                         ({"tasks": {}, "order": {"of": digest}}, False)):
+        path.write_text(json.dumps({**kept, "settings": {**kept["settings"], "train_file": value}}))
+        assert has_learned_from(run, str(out / "records")) == knows
 
 
 def test_several_tasks(folder, tmp_path):
