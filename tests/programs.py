@@ -33,6 +33,14 @@ def fields(command):
     return known
 
 
+def share_out(values, *kinds):
+    """Dataclasses of flags, each with the values of its fields; every value has a field."""
+    names = [{field.name for field in dataclasses.fields(kind)} for kind in kinds]
+    assert set(values) <= set().union(*names), set(values) - set().union(*names)
+    return [kind(**{name: values[name] for name in values.keys() & own})
+            for kind, own in zip(kinds, names)]
+
+
 def refusal(command, *arguments):
     """The sentence with which a command line is refused, in this process."""
     with pytest.raises(InputError) as error:

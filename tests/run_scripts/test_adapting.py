@@ -1,6 +1,5 @@
 """Further pre-training in one command: a model's folder and a text."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from data_prep import create_pretraining_data
 from run_scripts import run_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags, is_text, recipe_defaults, text_defaults
 from tests.data_prep.conftest import TOKENS, WORDS
+from tests.programs import share_out
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -57,10 +57,7 @@ def train(folder, text, output, steps=4, **changes):
              "max_predictions_per_seq": 3, "output_dir": str(output), "train_batch_size": 8,
              "num_train_steps": steps, "num_warmup_steps": 1, "save_checkpoints_steps": 2,
              "iterations_per_loop": 2, "random_seed": 0, "pack": False, **changes}
-    names = {field.name for field in dataclasses.fields(PretrainingFlags)}
-    run_pretraining.main(
-        PretrainingFlags(**{key: value for key, value in given.items() if key in names}),
-        TrainSettings(**{key: value for key, value in given.items() if key not in names}))
+    run_pretraining.main(*share_out(given, PretrainingFlags, TrainSettings))
     return checksummed.read(resume.checkpoints(str(output))[-1])[0]
 
 
@@ -180,7 +177,6 @@ def test_text_is_refused_where_no_model_reads_it(model, text, tmp_path):
     folder = model()
     for changes, said in (
             ({"init_checkpoint": ""}, "is text, which is read with the tokenizer of"),
-
             ({"max_seq_length": 64}, "is more than the 16 positions"),
             ({"distribution_strategy": "multi_worker"}, "several machines")):
         with pytest.raises(InputError, match=said):

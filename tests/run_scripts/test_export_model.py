@@ -14,7 +14,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
-from bert_tf import flags, model_card
+from bert_tf import model_card
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.opening import Model
@@ -117,13 +117,6 @@ def test_text_models_are_of_wordpiece(test_data, name):
         export_model.make_module(
             None, ExportFlags(init_checkpoint="c", output="o", task="encoder", vocab_file=folder),
             Model("c", bert_tf.EncoderConfig.preset("tiny", vocab_size=size)))
-
-
-def test_help_names_every_flag(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["bert-export-model", "--help"])
-    with pytest.raises(SystemExit):
-        flags.run(export_model.main, ExportFlags)
-    assert "--format={text,ids,onnx,onnx_int8,lite,lite_int8}" in capsys.readouterr().out
 
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "C"]

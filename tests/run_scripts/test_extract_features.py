@@ -8,8 +8,6 @@ import pathlib
 import random
 import re
 import shutil
-import subprocess
-import sys
 import types
 
 import numpy as np
@@ -27,8 +25,7 @@ from bert_tf.training.train import save_model
 from run_scripts import extract_features
 from run_scripts.extract_features import ExtractFeaturesFlags
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
-GOLDEN = ROOT / "tests" / "golden"
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 WORDS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"##{word}" for word in WORDS)]
 
@@ -273,19 +270,6 @@ def test_embeddings_of_their_own_width(tmp_path, config, width):
     wanted = network({"input_ids": found["input_ids"][None]})["embedding_output"]
     assert found["embeddings"].shape == (5, width)
     np.testing.assert_allclose(found["embeddings"], wanted[0], rtol=1e-6, atol=1e-6)
-
-
-def test_the_command_and_its_errors(tmp_path, model):
-    def command(*arguments):
-        return subprocess.run([sys.executable, "-m", "run_scripts.extract_features", *arguments],
-                              cwd=ROOT, capture_output=True, text=True, check=False)
-
-    assert "--pooling={none,cls,last,mean,max,pooler}" in command("--help").stdout
-    (tmp_path / "in.txt").write_text("a b\n")
-    done = command(f"--input_file={tmp_path}/in.txt", f"--output_file={tmp_path}/new/o.jsonl",
-                   f"--init_checkpoint={model}", "--max_seq_length=99")
-    assert done.returncode == 1 and "error: --max_seq_length is 99" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_the_outputs_of_the_original(test_data):

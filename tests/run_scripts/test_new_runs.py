@@ -1,6 +1,5 @@
 """What a new pre-training run begins with: --pack and --first_weights."""
 
-import dataclasses
 import shutil
 
 import numpy as np
@@ -11,10 +10,10 @@ from bert_tf.errors import InputError
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
 from run_scripts.pretraining import records
+from tests.programs import share_out
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
-JOB = {field.name for field in dataclasses.fields(run_pretraining.PretrainingFlags)}
 
 
 @pytest.fixture(name="train", scope="module")
@@ -36,9 +35,7 @@ def fixture_train(tmp_path_factory):
                  "output_dir": str(folder / output), "train_batch_size": 8, "num_train_steps": 2,
                  "num_warmup_steps": 1, "save_checkpoints_steps": 1, "iterations_per_loop": 1,
                  "learning_rate": 1e-2, **changes}
-        run_pretraining.main(
-            run_pretraining.PretrainingFlags(**{n: v for n, v in flags.items() if n in JOB}),
-            TrainSettings(**{n: v for n, v in flags.items() if n not in JOB}))
+        run_pretraining.main(*share_out(flags, run_pretraining.PretrainingFlags, TrainSettings))
         last = max((folder / output).glob("checkpoint-*"))
         return checksummed.read(str(last))
     run.folder = folder

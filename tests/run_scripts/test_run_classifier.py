@@ -1,6 +1,5 @@
 """Classification from the command line: own files, named tasks, going on, what is refused."""
 
-import dataclasses
 import json
 import os
 import pathlib
@@ -125,11 +124,7 @@ def fixture_flags(data, tmp_path):
 
 def main(flags):
     """The script, in this process."""
-    classes = TaskFlags, ModelFlags, FineTuneSettings
-    names = [{field.name for field in dataclasses.fields(kind)} for kind in classes]
-    assert set(flags) <= set().union(*names)
-    finetune.main(*(kind(**{name: flags[name] for name in set(flags) & own})
-                          for kind, own in zip(classes, names)))
+    finetune.main(*programs.share_out(flags, TaskFlags, ModelFlags, FineTuneSettings))
 
 
 OWN = {"train_file": None, "dev_file": None, "text_a_column": None, "label_column": None}
@@ -330,15 +325,15 @@ def test_two_workers_write_once_what_one_does(flags, tmp_path):
 
 # Initial weights
 
-@pytest.mark.parametrize("name", ["google_gelu", "hf_gelu"])
-def test_initial_weights_of_other_formats(eagerly, data, flags, tmp_path, capsys, name):
-    shape = {"bert_config_file": None, "init_checkpoint": str(GOLDEN / name), "num_train_steps": 1}
+def test_initial_weights_of_other_formats(eagerly, data, flags, tmp_path, capsys):
+    shape = {"bert_config_file": None, "init_checkpoint": str(GOLDEN / "google_gelu"),
+             "num_train_steps": 1}
     main(flags(**shape))
     said = capsys.readouterr().out
     assert "tensors read" in said and "wrote" in said
     # What is not fine-tuned is told so.
     refusal(flags(**shape | {"do_train": None}, do_eval=True, output_dir=str(tmp_path / "2")),
-            name, "classification/", "--do_train")
+            "google_gelu", "classification/", "--do_train")
 
 
 def test_records_are_those_of_the_tokenizers_settings(eagerly, data, flags, tmp_path):
@@ -506,18 +501,6 @@ def test_labels_that_nothing_tells_are_asked_for(data, flags):
             "no task.json", "hf_gelu", "--labels")
 
 
-@pytest.mark.parametrize("changes, parts", [
-    ({"class_weights": ["1", "1"]}, ["--class_weights", "own"]),
-    ({"label_smoothing": 0.1}, ["--label_smoothing"])])
-def test_flags_of_labels_are_not_for_numbers(flags, changes, parts):
-    refusal(flags(train_file="train.tsv", dev_file=None, text_a_column="one",
-                  label_column="score", task_kind="regression", **changes), *parts)
-
-
-def test_the_diagnostic_set_cannot_be_trained_on(data, flags):
-    refusal(flags(**OWN | {"task": "AX"}, data_dir=str(data / "ax")), "--task=mnli")
-
-
 def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
     (tmp_path / "copy").mkdir()
     for name in ("model.keras", "bert_config.json"):
@@ -594,16 +577,6 @@ def test_a_resumed_run_keeps_the_padding_of_its_batches(eagerly, data, flags, tm
         assert read_json(settings)["settings"]["padding"] == name
         assert all(map(np.array_equal, weights(), ends[name]))
     assert not all(map(np.array_equal, ends["longest"], ends["buckets"]))
-
-
-def test_records_that_others_use_are_not_replaced(eagerly, data, flags, tmp_path):
-    shared = {"records_dir": str(tmp_path / "records"), "num_train_steps": 1, "dev_file": None}
-    main(flags(**shared))
-    before = listing(tmp_path / "records")
-    for changes in ({"max_seq_length": 16}, {"train_file": "dev.csv"}):
-        refusal(flags(**shared | changes, output_dir=str(tmp_path / "2")),
-                "train.manifest.json", "name another folder")
-    assert listing(tmp_path / "records") == before
 
 
 def test_records_of_a_run_at_work_are_not_replaced(eagerly, data, flags, hold, tmp_path):

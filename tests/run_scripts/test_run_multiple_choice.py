@@ -14,6 +14,7 @@ from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import finetune
+from tests.programs import share_out
 from tests.run_scripts.test_run_classifier import read_lines
 from tests.run_scripts.test_run_tagger import read_scores
 from tests.training import tiny
@@ -74,10 +75,7 @@ def fixture_choose(data):
         if changes.get("do_train"):
             values = {"bert_config_file": str(data / "config.json"),
                       "vocab_file": str(data / "vocab.txt"), **values}
-        finetune.main(*(
-            kind(**{name: value for name, value in values.items()
-                    if name in kind.__dataclass_fields__})
-            for kind in (TaskFlags, ModelFlags, FineTuneSettings)))
+        finetune.main(*share_out(values, TaskFlags, ModelFlags, FineTuneSettings))
         return pathlib.Path(out)
     return choose
 
@@ -102,12 +100,6 @@ def test_learns_official_files(trained):
     assert [line["choice"] for line in test] == [line["choice"] for line in dev[:7]]
     for found, line in zip(np.loadtxt(trained / "test_results.tsv"), test):
         np.testing.assert_allclose(found, line["probabilities"], rtol=1e-6, atol=1e-6)
-
-
-def test_the_saved_model_scores_as_at_the_end_of_training(eagerly, trained, choose, tmp_path):
-    out = choose(tmp_path / "out", do_eval=True, init_checkpoint=str(trained), max_seq_length=0,
-                 **OFFICIAL)
-    assert read_scores(out) == pytest.approx(read_scores(trained), rel=1e-5)
 
 
 def test_another_number_of_choices(eagerly, trained, choose, tmp_path):
@@ -136,8 +128,6 @@ def test_a_killed_run_goes_on(eagerly, choose, copy_at, tmp_path, capsys):
 @pytest.mark.parametrize("row, message", [
     ({"q": "red", "a0": "is", "a1": "not", "right": 0}, "quiz.jsonl, line 2 has no 'a2'"),
     ({"q": "red", "a0": "is", "a1": "not", "a2": "", "right": 0},
-     "line 2 does not have 3 choices, as line 1 has"),
-    ({"q": "red", "a0": "is", "a1": "not", "a2": "is", "a3": "is", "right": 0},
      "line 2 does not have 3 choices, as line 1 has"),
     ({"q": "red", "a0": "is", "a1": "not", "a2": "is", "right": 3},
      "line 2: label '3' must be the number of the right choice, from 0 to 2"),

@@ -1,13 +1,10 @@
 """Pre-training from the command line: going on, phases, workers, and what is refused."""
 
-import dataclasses
 import functools
 import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import types
 
 import numpy as np
@@ -32,7 +29,6 @@ GOOGLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "goo
 # Records of two lengths; the model fits both.
 SHORT = {"max_seq_length": 16, "max_predictions_per_seq": 3}
 LONG = {"max_seq_length": 32, "max_predictions_per_seq": 5}
-JOB_FLAGS = {field.name for field in dataclasses.fields(run_pretraining.PretrainingFlags)}
 
 
 def config_of(dropout=0.0, **overrides):
@@ -68,9 +64,8 @@ def fixture_flags(folder, tmp_path):
 
 def main(flags):
     """The script, in this process."""
-    job = {name: value for name, value in flags.items() if name in JOB_FLAGS}
-    rest = {name: value for name, value in flags.items() if name not in JOB_FLAGS}
-    run_pretraining.main(run_pretraining.PretrainingFlags(**job), TrainSettings(**rest))
+    run_pretraining.main(*programs.share_out(
+        flags, run_pretraining.PretrainingFlags, TrainSettings))
 
 
 @pytest.fixture(name="stopped_run", scope="module")
@@ -480,30 +475,14 @@ def test_settings_that_cannot_be(flags, changes, part):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--output_dri=x"], "there is no flag --output_dri; did you mean --output_dir?"),
-    (["--do_train"], "--input_file must be given"),
     (["--input_file=x", "--output_dir=x", "--do_train"],
      "give either --bert_config_file (a configuration) or --model_size"),
     ([f"--input_file={__file__}", "--output_dir=x", "--do_train", "--model_size=tiny"],
      "is text, which is read with the tokenizer of --init_checkpoint"),
     (["--input_file=x", "--output_dir=x", "--model_size=base", "--mem_len=9"],
-     "--input_file: no file matches 'x'."),
-    (["--dtype=float23"], "--dtype=float23: did you mean float32? The choices are float32, bf"),
-    (["--optimizer=adam"], "--optimizer=adam: did you mean adamw? The choices are adamw, bert_")])
+     "--input_file: no file matches 'x'.")])
 def test_arguments_that_cannot_be(arguments, message):
     assert message in programs.refusal("bert-run-pretraining", *arguments)
-
-
-@pytest.mark.parametrize("arguments, message", [
-    (["--bert_config_file=absent.json", "--input_file=x", "--output_dir=x", "--do_train"],
-     "absent.json"),
-    (["--bert_config_file=a", "--input_file=x", b"--output_dir=bad\xff"],
-     r"error: --output_dir: 'bad\udcff' is not UTF-8")])
-def test_the_command_says_one_sentence(arguments, message):
-    done = subprocess.run([sys.executable, "-m", SCRIPT, *arguments],
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and message in done.stderr
-    assert done.stderr.count("\n") == 1 and not done.stdout
 
 
 def test_a_run_begins_with_the_best_weights_of_one_that_stopped_early(tmp_path):

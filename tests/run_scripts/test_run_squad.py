@@ -1,7 +1,6 @@
 """Answers in paragraphs from the command line: learning, scores, thresholds, what is refused."""
 
 import contextlib
-import dataclasses
 import json
 import random
 import types
@@ -32,6 +31,7 @@ from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.settings import FineTuneSettings
+from tests.programs import share_out
 from tests.training import tiny
 
 KEYS = [f"k{i}" for i in range(8)]
@@ -76,14 +76,9 @@ def fixture_folder(tmp_path_factory):
 
 def prepare(**given):
     """The `Run` of the flags."""
-    classes = (SquadFlags, ModelFlags, FineTuneSettings)
-    names = [{field.name for field in dataclasses.fields(kind)} for kind in classes]
-    assert set(given) <= set().union(*names)
-    squad_flags, *others = (
-        kind(**{name: str(value) if name.endswith(("file", "dir", "checkpoint")) else value
-                for name, value in given.items() if name in own})
-        for kind, own in zip(classes, names))
-    return open_task(squad_flags, *others)
+    values = {name: str(value) if name.endswith(("file", "dir", "checkpoint")) else value
+              for name, value in given.items()}
+    return open_task(*share_out(values, SquadFlags, ModelFlags, FineTuneSettings))
 
 
 def main(**given):
@@ -302,7 +297,6 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
      "--predict_file must be given for --do_eval and --do_predict"),
     ({"predict_file": "absent.json"}, "--predict_file: there is no file 'absent.json'"),
     ({"train_file": ""}, "--train_file must be given for --do_train"),
-    ({"do_train": False, "do_eval": False}, "give --do_train"),
     ({"predict_file": "{folder}/bare.json"}, "--do_eval: .*bare.json holds no answers"),
     ({"predict_file": "{folder}/config.json"}, "config.json"),
     ({"train_file": "{folder}/vocab.txt"}, "vocab.txt"),
@@ -315,7 +309,6 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     ({"squad_style": "xlnet"}, "--squad_style=xlnet is for models whose class token is the last"),
     ({"n_best_size": 0}, "--n_best_size is 0"), ({"max_answer_length": 0}, "--max_answer_length"),
     ({"label_smoothing": 0.1}, "--label_smoothing is for labels, and the task squad has none"),
-    ({"do_eval": False, "num_trials": 2}, "choose by the score; give --do_eval"),
 ])
 def test_refused_before_work_starts(folder, tmp_path, changes, words):
     changes = {name: value.format(folder=folder) if isinstance(value, str) else value
