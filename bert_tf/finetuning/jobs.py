@@ -233,7 +233,6 @@ def _saved_kind(given):
 
 
 def _writes_texts(given):
-    """Returns whether the model is T5, or T5 alone learns one of the tasks."""
     if given.get("tasks") and not _OF_T5.isdisjoint(items(given["tasks"])):
         return True
     with contextlib.suppress(InputError):       # the command reports it

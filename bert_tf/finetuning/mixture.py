@@ -130,7 +130,6 @@ def _name(given, described):
 
 
 def _find(flags, name, row, job):
-    """The `RunSplits` of a task, whose sources have the task with its labels."""
     files = {"data_dir": flags.data_dir,
              **{key: value for key, value in row.items() if key in _FILES}}
     if name in TASKS:

@@ -187,7 +187,6 @@ class SuiteRun:
         return True
 
     def _measure(self, cell, model):
-        """Trains, scores and predicts; False if another process makes the records."""
         task = OF_SUITES[cell.row.task]
         if cell.point == MAJORITY:
             answer_most_frequent(task.name, self.folder(cell.row), cell.folder)

@@ -190,7 +190,6 @@ def flagfile_lines(path: str) -> list[str]:
 
 
 def _fetch(value, flag):
-    """The local copy of a model that a flag names on the Hub; other values as they are."""
     if not isinstance(value, str) or not files.is_hub_name(value):
         return value
     if "output" in flag:

@@ -48,7 +48,7 @@ def sorted_batches(lengths, batch_size, num_heads=0):
     order, batches = np.argsort(-lengths, kind="stable"), []
     while len(order):
         scores = num_heads * int(lengths[order[0]]) ** 2
-        rows = min(batch_size, max(_SCORES // scores, 1) if scores else batch_size)
+        rows = min(batch_size, max(_SCORES // max(scores, 1), 1))
         batches.append(order[:rows])
         order = order[rows:]
     return batches

@@ -151,7 +151,7 @@ def _read_shard(path, size, form):
     if not exists(path) or file_size(path) != size:
         raise InputError(f"{path} does not have the {size:,} bytes that its manifest states; "
                          f"{_AGAIN}")
-    compression = "GZIP" if path.endswith(".gz") else ""
+    compression = "GZIP" * path.endswith(".gz")
     messages = tf.data.TFRecordDataset(tensorflow_name(path), compression).batch(_READ_RECORDS)
     try:
         # Parsed as they come: a function of the dataset would be traced for each shard.

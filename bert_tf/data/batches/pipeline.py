@@ -113,7 +113,7 @@ def open_records(patterns: str | list[str], flag: str) -> Any:
     known = {path: recipes.of_manifest(record)
              for record, entries, _ in manifests for path in entries}
     for path in paths:
-        by_task.setdefault(known[path].task if path in known else "", []).append(path)
+        by_task.setdefault(getattr(known.get(path), "task", ""), []).append(path)
     if not any(by_task):
         return RecordSet.open(patterns, flag)
     if "" in by_task:

@@ -71,7 +71,7 @@ class RecordFiles:
     @property
     def compression(self) -> str:
         """"GZIP" or "", as TFRecordDataset wants it."""
-        return "GZIP" if is_gzip(self.paths[0]) else ""
+        return "GZIP" * is_gzip(self.paths[0])
 
     @classmethod
     def open(cls, patterns: str | list[str], flag: str) -> Self:
@@ -95,7 +95,7 @@ class RecordFiles:
                   for path in paths]
         if not sum(counts):
             raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
-                             f"{' ...' if len(paths) > 3 else ''}.")
+                             f"{' ...' * (len(paths) > 3)}.")
         paths = [path for path, count in zip(paths, counts) if count]
         counts = [count for count in counts if count]
         if len({is_gzip(path) for path in paths}) > 1:
@@ -103,7 +103,7 @@ class RecordFiles:
         formats = [RecordFormat.of_file(path, known.get(path, {}).get("features"))
                    for path in paths]
         _check_formats(flag, paths, formats)
-        record = manifests[0][0] if manifests else None
+        record = next((record for record, *_ in manifests), None)
         _check_manifests(flag, [record for record, *_ in manifests])
         vocab_size = record and record["vocabulary"]["size"]
         checksum, sums = None, [shards.get(path, {}).get("crc32c") for path in paths]
@@ -198,7 +198,7 @@ def _record_features(manifest):
         sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
         return tuple(features.Feature(**feature) for feature in task["features"]), sizes
     if "doc_stride" in options:
-        labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
+        labels = features.ANSWER_SPAN_LABELS * bool(options["is_training"])
         # Of a teacher's answers there are two for each position: of the start and of the end.
         further = tuple(features.Feature(**feature)
                         for feature in manifest.get("further_features", ()))

@@ -91,7 +91,7 @@ class Instances:
     def feature_names(cls, recipe: Recipe) -> list[str]:
         names = ["input_ids", "input_mask", "segment_ids",
                  *masking.find(recipe.corruption).features()]
-        return [*names, "next_sentence_labels"] if num_labels(recipe.segments) else names
+        return names + ["next_sentence_labels"] * bool(num_labels(recipe.segments))
 
     @classmethod
     def create(cls, documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
@@ -295,7 +295,7 @@ def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
     if len(results) > 1 and sample:
         repeated = max(repeated, 1 - len(set(sample)) / len(sample))
     rates = {"repeated_lines": repeated} | {
-        part if part != "predictions" else "predicted_positions":
+        {"predictions": "predicted_positions"}.get(part, part):
         counts[part] / max(counts[whole], 1) for part, whole in _RATES.items() if part in counts}
     return {**counts, "length_histogram": histogram.tolist()}, rates
 
@@ -305,8 +305,10 @@ def _instances(record):
     line = (f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
             f"({counts['positions'] / counts['instances']:.0f} on average)")
     if "random_next" in rates:
-        line += f", {rates['random_next']:.1%} with " + (
-            "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
+        random_next = "a random next sentence"
+        if _is_swapped(record):
+            random_next = "A and B swapped or a random B"
+        line += f", {rates['random_next']:.1%} with {random_next}"
         if "swapped_next" in rates:
             line += f", {rates['swapped_next']:.1%} with A and B swapped"
     if counts.get("left_out"):
@@ -349,7 +351,7 @@ def report(record: dict[str, Any]) -> str:
         share = counts["cut_predictions"] / max(counts["positions"], 1)
         lines.append(f"{counts['cut_predictions']:,} predictions, {share:.2%} of the tokens, are "
                      "more than --max_predictions_per_seq has room for and left out"
-                     + ("" if "predictions" in counts else " in an epoch"))
+                     + " in an epoch" * ("predictions" not in counts))
     return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
 
 
@@ -372,7 +374,6 @@ def _warnings(record):
 
 
 def _warnings_on_units(record):
-    """Yields a warning if what is masked whole are single tokens, as the words of Chinese are."""
     counts, units = record["counts"], recipes.of_manifest(record).corruption.units
     share = counts.get("joined_tokens", counts["tokens"]) / max(counts["tokens"], 1)
     if share > _FEW_JOINED:

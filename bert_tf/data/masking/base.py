@@ -174,7 +174,7 @@ class Masking(MaskTokens):
         if not self.dynamic:
             return ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
                     *self.extra_features]
-        return ["token_boundary"] if self.units != "subwords" else []
+        return ["token_boundary"] * (self.units != "subwords")
 
     def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
         """Returns the number of predictions that a record has room for."""

@@ -308,7 +308,9 @@ def run_pieces(pieces: Iterable, count: int | None, work: Callable[[int, Any], A
     most, own = num_workers or usable_cores(), None
     if count is None:
         first = list(itertools.islice(todo, 2))
-        todo, most = itertools.chain(first, todo), most if len(first) > 1 else 1
+        todo = itertools.chain(first, todo)
+        if len(first) < 2:
+            most = 1
     else:
         own = len(range(share.number, count, share.of))
         most = min(most, own - len(results))
@@ -329,7 +331,6 @@ def _run_elsewhere(pieces, count, work, progress, is_intact, runner):
 
 
 def _do_unless_done(work, progress, is_intact, pieces, index):
-    """Does a piece by its number; it may be done again, and by several at once."""
     if progress.result(index, is_intact) is None:
         _do_and_note(work, progress, index, pieces[index])
     return index

@@ -138,7 +138,7 @@ class _Job:
         """Removes the files of another job. Returns the manifest if it exists with all shards, else
         opens the notes."""
         earlier = manifest.load_manifest(self.path) if files.exists(self.path) else None
-        names = [shard["name"] for shard in earlier["shards"]] if earlier else []
+        names = [shard["name"] for shard in (earlier or {}).get("shards", ())]
         if earlier and not self.is_same(earlier.get("fingerprint")):
             # Other flags or another text: the old shards must not lie among the new ones.
             self._discard(earlier.get("fingerprint"), names)
@@ -150,8 +150,8 @@ class _Job:
         def clear(other):
             with contextlib.suppress(KeyError, TypeError):      # it is not a fingerprint
                 self._discard(other, _planned(other))
-            for path in [] if earlier else self._paths(_planned(self.fingerprint)):
-                if files.is_taken(path):
+            for path in self._paths(_planned(self.fingerprint)):
+                if not earlier and files.is_taken(path):
                     raise InputError(f"{path} exists, but no manifest names it, and it would be "
                                      "overwritten; remove it, or name another file.")
 
@@ -242,7 +242,6 @@ class _Job:
 
     @functools.cached_property
     def _checksums(self):
-        """The manifest's `pieces`; the text is read for them."""
         if not self.by_place:
             return self.fingerprint["pieces"]
         return list(map(self.work.checksum, self.pieces))

@@ -116,7 +116,6 @@ def _packed_rows(matrix):
 
 
 def _wide(*parts):
-    """The names of features with numbers of several bytes in any of the parts."""
     return {name for features in parts for name, matrix in features.items()
             if matrix.dtype not in (bool, np.float32) and matrix.max(initial=0) > 127}
 

@@ -113,7 +113,7 @@ def find_pairing(segments: Segments) -> Pairing:
 def num_labels(segments: Segments) -> int:
     """The number of classes of `next_sentence_labels`; 0 where there is no such feature."""
     labels = segments.num_labels or find_pairing(segments).num_labels
-    return labels + 1 if labels and segments.negatives == "three_way" else labels
+    return labels + bool(labels and segments.negatives == "three_way")
 
 
 def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options,

@@ -107,7 +107,6 @@ class TaggedText:
         return Marks(goes_on(word), goes_on(unit), named)
 
     def _pieces(self, lines):
-        """Returns the number of tokens of each word, one line after the other."""
         lines = [line for line in lines if line.strip()]
         words = [word for line in lines for word in line.split(" ")]
         if not words:
@@ -124,7 +123,6 @@ def _has(cells, column):
 
 
 def _locate(paths, column, error=None):
-    """The sentence on the first line that has no tag, or a wrong one."""
     for path in paths:
         with open_unpacked(path) as file:
             for number, line in enumerate(file, 1):

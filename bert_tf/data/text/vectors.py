@@ -224,7 +224,6 @@ def _lines(piece, vocabulary):
 
 
 def _examples(piece):
-    """The features of the texts as `tfrecord.serialize_examples` takes them, of one size a dict."""
     arrays = piece.arrays()
     if piece.lengths is None:
         texts = len(next(iter(arrays.values())))
