@@ -79,9 +79,13 @@ def programs(command: str) -> dict[str, str]:
 
 def program_names() -> list[str]:
     """All programs: commands, and the words that follow where a command is several programs."""
-    return [name for command in COMMANDS for name in (
-        [f"{command} {name}" for name in programs(command)] if command in SEVERAL else
-        [command, *(f"{command} {flag}" for flag in VARIANTS.get(command, ()))])]
+    names = []
+    for command in COMMANDS:
+        if command in SEVERAL:
+            names += [f"{command} {name}" for name in programs(command)]
+        else:
+            names += [command, *(f"{command} {flag}" for flag in VARIANTS.get(command, ()))]
+    return names
 
 
 @dataclasses.dataclass

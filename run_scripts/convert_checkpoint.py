@@ -81,8 +81,8 @@ def main(job: ConvertFlags) -> None:
             snippet = None
         elif job.output_format == "huggingface":
             name = os.path.basename(absolute(job.output))
-            architectures = read_json(os.path.join(job.output, "config.json")).get("architectures")
-            kind = architectures[0] if architectures else "AutoModel"
+            config = read_json(os.path.join(job.output, "config.json"))
+            kind = (config.get("architectures") or ["AutoModel"])[0]
             snippet = ("import transformers\n\n"
                        f"model = transformers.{kind}.from_pretrained({name!r})\n"
                        f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
@@ -102,12 +102,12 @@ def _folder(path):
 
 def _keep_task(job, account):
     folder = _folder(job.input)
-    saved = SavedTask.read(folder) if folder else None
+    saved = folder and SavedTask.read(folder)
     if not saved:
         return
     head, _ = saved.task.kind.head(saved.task, saved.options)
     written = {*map(names.head, account.mapped)} & {*HEADS}
-    if written != ({head} if HEADS[head].shapes else set()):
+    if written != {name for name in [head] if HEADS[name].shapes}:
         return
     lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
     length = min(saved.max_seq_length, job.max_position_embeddings or saved.max_seq_length)

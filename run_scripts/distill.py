@@ -150,11 +150,16 @@ class DistillFlags:
             temperature=self.distill_temperature).with_phases(self.phase_steps)
         way = self.augmentation or row.augmentation
         flags.check(dataclasses.replace(self, augmentation=way))
-        return dataclasses.replace(row, augmentation=way, terms=tuple(
-            term if term.objective != "Patience" else dataclasses.replace(
-                term, weight=term.weight if self.patience_weight is None else self.patience_weight,
-                options={"layers": self.patience_layers or term.options["layers"],
-                         "normalizes": self.normalize_patience}) for term in row.terms))
+        return dataclasses.replace(row, augmentation=way, terms=tuple(map(self._term, row.terms)))
+
+    def _term(self, term):
+        if term.objective != "Patience":
+            return term
+        if self.patience_weight is not None:
+            term = dataclasses.replace(term, weight=self.patience_weight)
+        return dataclasses.replace(term, options={
+            "layers": self.patience_layers or term.options["layers"],
+            "normalizes": self.normalize_patience})
 
 
 def _long_text(task_flags: TaskFlags, saved: SavedTask, begun: SavedTask | None) -> str | None:
@@ -164,7 +169,6 @@ def _long_text(task_flags: TaskFlags, saved: SavedTask, begun: SavedTask | None)
 
 
 def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:
-    """The flags, completed from the teacher's task; InputError for flags that do nothing for it."""
     kind = saved.task.kind
     if kind.name == "span":
         if others := [name for name in flags.changed(task_flags)
@@ -186,8 +190,9 @@ def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFla
 
 
 def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings) -> ModelFlags:
-    is_config = is_file(job.student) and job.student.endswith(".json")
-    path = "" if is_config else job.student
+    path, config_file = job.student, ""
+    if is_file(job.student) and job.student.endswith(".json"):
+        path, config_file = "", job.student
     if job.student_layers:
         if job.student.endswith(".json"):
             raise InputError("--student_layers takes layers from a model; name the model's folder "
@@ -197,13 +202,14 @@ def _model_flags(job: DistillFlags, saved: SavedTask, settings: FineTuneSettings
         path = students.write_start(job.student, job.student_layers,
                                     os.path.join(settings.output_dir, "student"),
                                     has_begun=trials.begun(settings) is not None)
-    own = find_vocabulary(path) if path else None
-    vocabulary = job.vocab_file or ("" if own else find_vocabulary(job.teacher[0]) or "")
+    vocabulary = job.vocab_file
+    if not vocabulary and not (path and find_vocabulary(path)):
+        vocabulary = find_vocabulary(job.teacher[0]) or ""
     lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
     return ModelFlags(
         do_train=True, do_eval=job.do_eval and job.row().trains_head,
         do_predict=job.do_predict, init_checkpoint=path,
-        bert_config_file=job.student if is_config else "", vocab_file=vocabulary,
+        bert_config_file=config_file, vocab_file=vocabulary,
         do_lower_case=lower, max_seq_length=job.max_seq_length or saved.max_seq_length,
         records_dir=job.records_dir, keep_head=False)
 
@@ -251,8 +257,10 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
 def _defaults(typed: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     row = find_distillation(typed.get("recipe", DistillFlags.recipe))
-    augments = {"augmentation": row.augmentation} if row.augmentation != "none" else {}
-    return row.paper, {**row.defaults, **augments}
+    defaults = dict(row.defaults)
+    if row.augmentation != "none":
+        defaults["augmentation"] = row.augmentation
+    return row.paper, defaults
 
 
 def run() -> None:

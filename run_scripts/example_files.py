@@ -94,7 +94,6 @@ def form_of(path: str, saved, text_column: str) -> str:
 
 
 def _are_words(path, labels):
-    """Whether the lines of a file are words in columns, rather than texts."""
     begins = forms.head(path).decode("utf-8", "replace")
     whole = begins.rpartition("\n")[0] or begins       # the last line may be cut
     lines = [line for line in whole.split("\n") if not line.startswith("#")]
@@ -118,7 +117,6 @@ def _are_words(path, labels):
 
 
 def _table_of(path, saved):
-    """The form of a table whose first line names the model's columns, or ""."""
     known = known_columns(saved)
     names = [str(name) for key in ("texts", "choices") for name in known.get(key, ())]
     line = forms.head(path).decode("utf-8", "replace").partition("\n")[0].rstrip("\r")
@@ -134,12 +132,13 @@ def _table_of(path, saved):
 def known_columns(saved) -> dict:
     """Returns the columns of a table that a model knows: those of its training file, or of its
     task's official file. {} of a model that knows none."""
-    name = saved.task.name if saved else ""
-    if saved and saved.columns and "format" not in saved.columns:
+    if not saved:
+        return {}
+    if saved.columns and "format" not in saved.columns:
         return saved.columns
-    splits = TASKS[name].splits.items() if name in TASKS else ()
-    return next((vars(split) for split_name, split in splits
-                 if split_name.startswith("test") and split.format in TABLES), {})
+    splits = getattr(TASKS.get(saved.task.name), "splits", {})
+    return next((vars(split) for name, split in splits.items()
+                 if name.startswith("test") and split.format in TABLES), {})
 
 
 def read_words(path: str, form: str, saved, text_column: str, omissions: Omissions
@@ -206,9 +205,9 @@ def answer_rows(rows: Iterable[Row], source: str, output: str,
     """
     rows, count, name = iter(rows), 0, name or shown_name(source)
     size = 1 if source == STANDARD and sys.stdin.isatty() else _PIECE
-    opened: contextlib.AbstractContextManager = (
-        contextlib.nullcontext(sys.stdout) if output == STANDARD else
-        write_aside(output, newline=""))
+    opened: contextlib.AbstractContextManager = write_aside(output, newline="")
+    if output == STANDARD:
+        opened = contextlib.nullcontext(sys.stdout)
     with opened as file:
         write = writer(file)
         while piece := list(itertools.islice(rows, size)):

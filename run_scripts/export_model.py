@@ -126,7 +126,7 @@ class ExportFlags:
             raise InputError(f"--labels names {len(self.labels)} labels, which don't fit "
                              f"--task={self.task} --num_labels={self.num_labels}.")
         if self.task in _COUNTED and not (self.labels or self.num_labels > 0):
-            names = "--labels or " if self.task in _NAMED else ""
+            names = "--labels or " * (self.task in _NAMED)
             raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
         if self.long_text != TRUNCATE and not (self.format == "text" and self.task in _OF_WINDOWS):
             raise InputError(f"--long_text={self.long_text} is for --format=text and models of "
@@ -158,13 +158,12 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     elif job.task is None:
         _name_heads(model)
     known["vocab_file"] = model.weights and model.weights.vocab_file
-    values = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
-              for name, value in vars(job).items()}
+    values = {**vars(job), **{name: getattr(job, name) or None
+                              for name in ("labels", "num_labels", "vocab_file")}}
     return ExportFlags(**settle(values, known, {"labels": [], "num_labels": 0}))
 
 
 def _of_saved_task(job, model):
-    """The flags that the task.json beside a model settles. Prints or raises what does not fit."""
     saved, is_text = model.saved, job.format == "text"
     name, head = saved.task.kind.head(saved.task, saved.options)
     is_wanted = job.task in (None, name)
@@ -179,20 +178,21 @@ def _of_saved_task(job, model):
     if not (is_task and is_text):
         values["long_text"] = TRUNCATE
     if is_task:
-        has_names = name in _NAMED and not (job.labels or job.num_labels)
-        values |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
-                   "num_labels": None if job.labels else head.get("num_labels")}
+        values["task"] = name
+        if name in _NAMED and not (job.labels or job.num_labels):
+            values["labels"] = list(saved.task.labels)
+        if not job.labels:
+            values["num_labels"] = head.get("num_labels")
     return values
 
 
 def _name_heads(model):
-    """Prints how to export the heads of a fine-tuned checkpoint that has no task.json."""
     weights = model.weights
     if tasks := tasks_beside(model.folder):
         print("note: only the encoder is exported. To export a task, name its folder: "
               f"{', '.join(task_folder(model.folder, task) for task in tasks)}.", flush=True)
         return
-    for name in weights.heads if weights else ():
+    for name in getattr(weights, "heads", ()):
         if name in TASKS and name != "masked_lm":
             labels = ""
             if name in _NAMED and weights.labels:
@@ -204,7 +204,6 @@ def _name_heads(model):
 
 
 def _check_texts(saved, head, folder):
-    """Prints the signature for the texts that a model was trained on, or raises InputError."""
     if head.get("orders", 1) > 1:
         raise InputError(f"--format=text: {folder} reads each pair of texts in both orders, and an "
                          "exported text model reads one; give --format=ids.")
@@ -231,17 +230,19 @@ def build(job: ExportFlags, model: Any):
         name, options = saved.task.kind.head(saved.task, saved.options)
     else:       # as a file of ours has them; its head may have the name of one of several tasks
         name, options = job.task, dict(model.heads).get(head.objective, {})
-    num_labels = len(job.labels) or job.num_labels
-    return model.learner(heads=[(head.objective, {
-        **(options if name == job.task else {}), "name": job.task,
-        **({"num_labels": num_labels} if head.is_labelled and num_labels else {})})])
+    if name != job.task:
+        options = {}
+    options = {**options, "name": job.task}
+    if head.is_labelled and (job.labels or job.num_labels):
+        options["num_labels"] = len(job.labels) or job.num_labels
+    return model.learner(heads=[(head.objective, options)])
 
 
 def make_module(network, job: ExportFlags, model: Any):
     """Makes the tf.Module to export."""
     encoder = getattr(network, "encoder", network)
     if job.format == "ids" and hasattr(encoder, "generate"):
-        options = model.saved.options if model.saved else {}
+        options = getattr(model.saved, "options", {})
         return export.GenerationModel(network, job.max_target_length, job.beams,
                                       options.get("alpha", GENERATION["alpha"]))
     left_out = ()       # outputs of an encoder whose weights its checkpoint lacks
@@ -259,7 +260,8 @@ def make_module(network, job: ExportFlags, model: Any):
     options, layout, own = {}, None, {}
     if model.saved:
         own = model.saved.options
-        layout = layout_of(model.saved.task.name) if job.task != "encoder" else None
+        if job.task != "encoder":
+            layout = layout_of(model.saved.task.name)
     if job.task == "answer_span":
         options = {name: getattr(job, name)
                    for name in ("max_query_length", "max_answer_length", "doc_stride")}
@@ -280,7 +282,7 @@ def make_module(network, job: ExportFlags, model: Any):
     return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels,
                 tokenizer_settings=tokenizer.settings, long_text=job.long_text,
-                line_break=layout.line_break if layout else "", left_out=left_out, **options)
+                line_break=getattr(layout, "line_break", ""), left_out=left_out, **options)
 
 
 def write(job: ExportFlags, model: Any) -> str:
@@ -320,16 +322,16 @@ def _file(job):
 
 
 def _metadata(job, model):
-    """The metadata of an ONNX file: the task, its labels as a JSON list, and the length to read."""
     if model.saved:
         length = model.saved.max_seq_length
     else:
         length = getattr(model.config, "max_position_embeddings", None)
     labels = job.labels
     if job.task == "multi_label":       # no flag names them
-        labels = model.saved.task.labels if model.saved else model.weights.labels
-    return {"task": job.task, **({"labels": json.dumps(list(labels))} if labels else {}),
-            **({"max_seq_length": str(length)} if length else {})}
+        labels = getattr(model.saved, "task", model.weights).labels
+    values = {"task": job.task, "labels": labels and json.dumps(list(labels)),
+              "max_seq_length": length and str(length)}
+    return {name: value for name, value in values.items() if value}
 
 
 _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrote Emma."]',
@@ -368,7 +370,8 @@ def _write_card(asked, job, model):
         if job.format == "text" and job.long_text != options.get("long_text", TRUNCATE):
             options["long_text"] = job.long_text
         saved = dataclasses.replace(saved, task=task, options=options, max_seq_length=length)
-        scored = None if is_other else scored
+        if is_other:
+            scored = None
     model_card.write_card(
         folder, job.init_checkpoint, flags.command_line("bert-export-model", asked),
         source=model.folder or job.init_checkpoint, name=name, snippet=code, file=file,
@@ -385,8 +388,10 @@ def main(job: ExportFlags) -> None:
         raise InputError(f"--output: {job.output} holds a model; give another folder.")
     if "onnx" in job.format:
         export.check_onnx(int8=job.format == "onnx_int8")
-    model = (bert_tf.fill_mask.open_masked_lm if job.task == "masked_lm" else bert_tf.open_model)(
-        job.init_checkpoint)
+    open_model = bert_tf.open_model
+    if job.task == "masked_lm":
+        open_model = bert_tf.fill_mask.open_masked_lm
+    model = open_model(job.init_checkpoint)
     job = resolve(job, model)
     job.check(asked, isinstance(model.config, T5Config))
     is_verbose = logging.get_verbosity() >= logging.DEBUG

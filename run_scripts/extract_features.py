@@ -120,9 +120,11 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
     def run_model(*inputs):
         features = dict(zip(reads, inputs))
         outputs = encoder(features)
-        named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"]}
-        return [networks.pool(named[layer] if layer in named else outputs["layer_outputs"][layer],
-                              features["input_mask"], pooling, job.normalize) for layer in layers]
+        states = outputs["layer_outputs"]
+        named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"],
+                 **dict(enumerate(states)), **dict(enumerate(states, -len(states)))}
+        return [networks.pool(named[layer], features["input_mask"], pooling, job.normalize)
+                for layer in layers]
 
     concrete = run_model.get_concrete_function()
     return lambda features: [rows.numpy() for rows in concrete(
@@ -231,7 +233,6 @@ class Extraction:
             first += len(lines)
 
     def _extract(self, texts, start, end, first):
-        """The `Piece` of the texts from `start` to before `end`, run in order of their lengths."""
         is_pooled = self.job.pooling != "none"
         lengths = texts.lengths[start:end]
         ends = np.cumsum(lengths)
@@ -288,8 +289,9 @@ def main(job: ExtractFeaturesFlags) -> None:
         warn_of_modules(asked, model)
     run_model = compile_model(job, model, layers)
     progress = Throughput(total)
-    widths = {layer: config.embedding_output_width if layer == "embeddings" else config.hidden_size
-              for layer in layers}
+    widths = dict.fromkeys(layers, config.hidden_size)
+    if "embeddings" in widths:
+        widths["embeddings"] = config.embedding_output_width
     extraction = Extraction(job, training.counted_heads(config), widths, run_model, progress)
     folder, name = os.path.split(job.output_file)
     flags.keep(asked, folder, name + ".")

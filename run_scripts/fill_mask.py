@@ -89,9 +89,11 @@ def main(job: FillMaskFlags) -> None:
 
     if not job.text and job.input_file == STANDARD and sys.stdin.isatty():
         print("type one text per line; Ctrl-D ends", file=sys.stderr)
-    rows = example_files.text_rows([(1, job.text)] if job.text else read_lines(job.input_file))
-    count = example_files.answer_rows(rows, job.input_file, job.output_file, answer, writer,
-                                      "--text" if job.text else "")
+    lines, name = read_lines(job.input_file), ""
+    if job.text:
+        lines, name = iter([(1, job.text)]), "--text"
+    count = example_files.answer_rows(example_files.text_rows(lines), job.input_file,
+                                      job.output_file, answer, writer, name)
     fill.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         print(f"{job.output_file}: {counted(count, 'text')}")

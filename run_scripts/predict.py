@@ -70,17 +70,15 @@ def columns_of(job: PredictFlags, saved: SavedTask | None, form: str) -> Split:
     """Returns the layout of a table in the format `form`. Its columns are named by the flags; else
     the model was trained on them, or its task's official file has them; else InputError."""
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
-    name = saved.task.name if saved else ""
     known = {} if texts else example_files.known_columns(saved)
     if not (job.text_a_column or known):
         raise InputError("--text_a_column must be given: it names the column of the text in "
                          f"{shown_name(job.input_file)}.")
-    layout = layout_of(name)
+    layout = saved and layout_of(saved.task.name)
     return Split((job.input_file,), tuple(known.get("texts", texts)),
                  choices=tuple(job.choice_columns or known.get("choices", ())), format=form,
                  header=known.get("header", True) if job.header is None else job.header,
-                 words=layout.words if layout else (),
-                 line_break=layout.line_break if layout else "")
+                 words=getattr(layout, "words", ()), line_break=getattr(layout, "line_break", ""))
 
 
 # Flags of tables that other forms do not have.
@@ -90,8 +88,8 @@ _OF_TABLES = ("text_b_column", "choice_columns", "header")
 def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: Omissions):
     """Returns the `Row`s of the input, whose form is known; InputError for a flag that is not for
     this form, or first lines that can't be read."""
-    refused = {"lines": ("text_a_column", *_OF_TABLES, "skip_malformed_lines")}.get(
-        form, _OF_TABLES if form not in TABLES else ())
+    refused = {"lines": ("text_a_column", *_OF_TABLES, "skip_malformed_lines"),
+               **dict.fromkeys(TABLES, ())}.get(form, _OF_TABLES)
     if wrong := [name for name in refused if getattr(job, name)]:
         how = "line by line" if form == "lines" else f"as {form}"
         raise InputError(f"--{wrong[0]} is for tables, and {shown_name(job.input_file)} is read "
@@ -135,7 +133,7 @@ def main(job: PredictFlags) -> None:
                                       functools.partial(example_files.writer, to))
     predictor.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
-        left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""
+        left = f", {counted(omissions.malformed, 'line')} left out" * bool(omissions.malformed)
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
 
 

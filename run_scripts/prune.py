@@ -135,8 +135,9 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
 
 
 def _defaults(typed):
-    orders = ["oracle"] if typed.get("parts") == "layers" else [ORDERS[0]]
-    return "--parts", {"orders": [] if typed.get("prune_heads") else orders}
+    if typed.get("prune_heads"):
+        return "--parts", {"orders": []}
+    return "--parts", {"orders": ["oracle"] if typed.get("parts") == "layers" else [ORDERS[0]]}
 
 
 def run() -> None:

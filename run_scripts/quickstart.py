@@ -81,7 +81,6 @@ def loop_steps(steps: int) -> int:
 
 
 def _prepare(job, path):
-    """Makes the text, the vocabulary and the records."""
     text, held_out, vocab = map(path, ("train.txt", "held_out.txt", "vocab.txt"))
     _say(1, "text: one sentence per line, a blank line between documents")
     if exists(text) and exists(held_out):

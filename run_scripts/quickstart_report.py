@@ -75,12 +75,11 @@ def write_report(path: str, title: str, summary: str, learned: Learned, answers:
 
 def _table(headings: Sequence[str], rows: Sequence[Iterable[str]],
            right: Sequence[bool] = ()) -> str:
-    """A table; the last cell is coloured in rows that are right."""
     lines = ["<table><tr>" + "".join(f"<th>{html.escape(text)}</th>" for text in headings)
              + "</tr>"]
     for number, row in enumerate(rows):
         cells = [html.escape(text) for text in row]
-        mark = ' class="right"' if right and right[number] else ""
+        mark = ' class="right"' * bool(right and right[number])
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells[:-1])
                      + f"<td{mark}>{cells[-1]}</td></tr>")
     return "\n".join(lines) + "\n</table>"

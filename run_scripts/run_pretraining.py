@@ -117,11 +117,12 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)
+    identities = {"input_file": records.identity()}
+    if eval_records:
+        identities["eval_input_file"] = eval_records.identity()
     strategy = training.open_strategy(
-        settings, evaluates=job.do_eval, others=(
-            dataclasses.replace(job, further=()), stack, *further),
-        records={"input_file": records.identity(), **(
-            {"eval_input_file": eval_records.identity()} if eval_records else {})})
+        settings, evaluates=job.do_eval, records=identities, others=(
+            dataclasses.replace(job, further=()), stack, *further))
     begin = functools.partial(_keep, job, settings, tokenizer, stages[-1].config, records)
     with training.sole_writer(settings.output_dir, strategy):
         trainer = None
@@ -202,7 +203,9 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     if job.do_eval:
         run.report_evaluation()
     if begin and job.do_train:
-        base = job.init_checkpoint if run.init_checkpoint is None else run.init_checkpoint or None
+        base = run.init_checkpoint or None
+        if run.init_checkpoint is None:
+            base = job.init_checkpoint
         write_card(settings.output_dir, base)
     return trainer
 

@@ -81,7 +81,6 @@ class AttentionFlags:
 
 
 def _read_lines(job):
-    """The first --num_docs lines of --input_file that are not blank, by their numbers."""
     forms.check_lines(job.input_file)
     lines = itertools.chain.from_iterable(read_lines(job.input_file, _LINES))
     texts = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
@@ -107,8 +106,9 @@ def read_features(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int
         raise InputError(f"--input_file: {job.input_file} gives no text: it must have a document "
                          f"whose first two lines have fewer than {room} tokens each; "
                          "give shorter lines, a larger --max_seq_length or --texts=lines.")
-    for row in rows if job.zero_segments else ():
-        row["segment_ids"][:] = 0
+    if job.zero_segments:
+        for row in rows:
+            row["segment_ids"][:] = 0
     return rows
 
 

@@ -107,9 +107,10 @@ class Scorer:
         def measure():
             with analysis.disabled(self.encoder, off, self._form):
                 answers = (split or self.split).answer()
-            chance = None if split else self.split.chance(self._answers, answers)
-            return {"score": (split or self.split).score(answers),
-                    "p": 1.0 if chance is None else chance}
+            if split:
+                return {"score": split.score(answers), "p": 1.0}
+            chance = self.split.chance(self._answers, answers)
+            return {"score": self.split.score(answers), "p": 1.0 if chance is None else chance}
 
         key = " ".join(f"{layer + 1}:{head + 1}" for layer, head in off)
         if split:       # another file may have as many examples

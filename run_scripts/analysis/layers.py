@@ -75,11 +75,11 @@ class Sentences:
 
 
 def _read_column(path, name, column):
-    """The sentences of a file: (words, tags of one column) each."""
     layout, omissions = Split((), (0,), column, format="words", header=False), Omissions(True)
+    read = read_sentences
     if unpacked_name(path).endswith(conllu.ENDING):
         layout = dataclasses.replace(layout, texts=("form",), format="conllu")
-    read = conllu.read_sentences if layout.format == "conllu" else read_sentences
+        read = conllu.read_sentences
     sentences = [(words, tags) for _, words, tags, _ in read(path, layout, omissions)]
     if omissions.malformed:
         raise InputError(f"{path}: {omissions.malformed:,} lines have too few columns for "
@@ -129,7 +129,6 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
 
 
 def _are_entities(labels):
-    """Returns whether the tags of sentences are IOB tags."""
     return all(tag == "O" or metrics.is_entity_tag(tag) for tags in labels for tag in tags)
 
 

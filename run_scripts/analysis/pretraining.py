@@ -100,11 +100,11 @@ def open_records(patterns: str | list[str], flag: str, objectives: Sequence, voc
     """Opens the records of a flag as objectives read them: with masks or orders drawn where they
     hold none, or without masks."""
     opened = data.open_records(patterns, flag)
-    sizes, labels = opened.format.sizes, [each.num_labels for each in objectives
-                                          if "next_sentence_labels" in each.reads]
+    sizes, labels = opened.format.sizes, (each.num_labels for each in objectives
+                                          if "next_sentence_labels" in each.reads)
     records = opened.check(flag, sizes.get("max_seq_length", 0),
                            sizes.get("max_predictions_per_seq", 0), vocab_size,
-                           labels[0] if labels else 2)
+                           next(labels, 2))
     if records.tasks:
         return records
     if "permutation_lm" in (objective.metrics_name for objective in objectives):
@@ -278,7 +278,6 @@ def _load_model(output_dir):
 
 
 def _check_metrics(output_dir, names):
-    """Raises InputError if no line has a number of an objective; some lines may have none."""
     path, keys = os.path.join(output_dir, "metrics.jsonl"), ["step", *(
         f"{name}/{part}" for name in names for part in ("loss", "accuracy"))]
     for kind in ("train", "eval"):
@@ -292,7 +291,6 @@ def _check_metrics(output_dir, names):
 
 
 def _read_sentences(eval_text):
-    """Returns sentences of a text whose words may be guessed."""
     lines = [line.strip() for _, line in itertools.islice(read_lines(eval_text), 4000)]
     lines = [line for line in lines if line and MASK not in line]
     # Sentences that people read at a glance, and still can guess from.
@@ -301,7 +299,6 @@ def _read_sentences(eval_text):
 
 
 def _guess(fill, sentences, counts, seed):
-    """Prints and returns guesses for drawn words, and the most frequent of the labels' tokens."""
     order = np.argsort(-counts, kind="stable")
     common = order[:min(_COMMON, int((counts > 0).sum()) // 4)].tolist()
     words = draw_words(fill.tokenizer, sentences, set(common), seed, _SENTENCES)
@@ -317,7 +314,7 @@ def _guess(fill, sentences, counts, seed):
     for one in guesses:
         print(f"  {one.sentence}\n      {one.word!r} stood there; guesses: " + ", ".join(
             f"{text} {probability:.0%}" for text, probability in one.guesses)
-            + ("  <- right" if one.is_hit else ""))
+            + "  <- right" * one.is_hit)
     print(f"{sum(one.is_hit for one in guesses)} of {len(words)} words are among the {_GUESSES} "
           "guesses")
     return guesses, always

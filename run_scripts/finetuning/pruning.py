@@ -51,8 +51,11 @@ class Curve:
             raise InputError(f"--model_dir: {job.model_dir} has the type {self.config.model_type}, "
                              "whose parts can't be removed; name a BERT whose layers share no "
                              "weights.")
-        if type(self.config) is not EncoderConfig:
-            self._check_heads()
+        if type(self.config) is not EncoderConfig and (
+                job.parts != "heads" or job.actually_prune or job.prune_heads):
+            raise InputError(f"in a network of the type {self.config.model_type}, heads can only "
+                             "be switched off (--orders), not removed; leave out --parts, "
+                             "--actually_prune and --prune_heads.")
         removes = job.actually_prune or job.parts == "layers"
         orders = {*BY_IMPORTANCE}.intersection(() if job.prune_heads else job.orders)
         if self.config.quantisation and (removes or orders):
@@ -72,12 +75,6 @@ class Curve:
         self.total = sum(map(len, self._every()))
         self._of_whole: list = []       # the importance of all parts while none is off
 
-    def _check_heads(self):
-        if self.job.parts != "heads" or self.job.actually_prune or self.job.prune_heads:
-            raise InputError(f"in a network of the type {self.config.model_type}, heads can only "
-                             "be switched off (--orders), not removed; leave out --parts, "
-                             "--actually_prune and --prune_heads.")
-
     def _check_texts(self):
         if self.job.importance != "paper":
             raise InputError(f"--importance={self.job.importance} is for models with one sequence "
@@ -89,7 +86,6 @@ class Curve:
                                  "the flag out.")
 
     def _every(self) -> list[list[int]]:
-        """The numbers of the parts of each layer."""
         layers = range(self.config.depth)
         if self.job.parts == "layers":
             return [[0] for _ in layers]
@@ -103,7 +99,6 @@ class Curve:
         return sum(self._sizes(order))
 
     def _sizes(self, order):
-        """The number of parts of each layer that an order takes them from."""
         every = self._every()
         if order in KINDS:
             return [len(parts) for parts, name in zip(every, self._names) if name.startswith(order)]
@@ -132,8 +127,8 @@ class Curve:
                     "p": self.split.chance(self._answer_of_all, answers)}
 
         key = " ".join(f"{layer + 1}:{part + 1}" for layer, part in sorted(off))
-        # Units are too many to be written down.
-        key = hashlib.sha256(key.encode()).hexdigest() if len(key) > 1000 else key
+        if len(key) > 1000:     # units are too many to be written down
+            key = hashlib.sha256(key.encode()).hexdigest()
         return self._kept.get("scores", key, measure=measure)
 
     def switched(self, off):
@@ -149,13 +144,13 @@ class Curve:
         with analysis.disabled(encoder, **self.switched(off)):
             scores = compression.importance(self.model.learner, self._train.batches(_BATCH),
                                             self.job.parts[:-1], self.job.importance)
-        scores = compression.normalised(scores) if self.job.normalize_pruning_by_layer else scores
+        if self.job.normalize_pruning_by_layer:
+            scores = compression.normalised(scores)
         if not off:
             self._of_whole = scores
         return scores
 
     def _scores(self, order, off):
-        """Returns the scores to sort by, a list of L arrays."""
         every = self._every()
         if order == "random":
             rng = np.random.default_rng(self.job.seed)

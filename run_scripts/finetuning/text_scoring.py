@@ -28,8 +28,8 @@ class ScoredTextModel:
     def __init__(self, model_dir: str, task_flags: TaskFlags, batch_size: int = 32) -> None:
         check_only(task_flags, ("task", "data_dir", "train_file", "dev_file"), "texts")
         self._flags = TextFlags(
-            tasks=[task_flags.task] if task_flags.task else [],
-            data_dir=[task_flags.data_dir] if task_flags.data_dir else [],
+            tasks=list(filter(None, [task_flags.task])),
+            data_dir=list(filter(None, [task_flags.data_dir])),
             train_file=task_flags.train_file, dev_file=task_flags.dev_file)
         model = open_model(model_dir, finetuned=True)
         self.learner, self.saved, self.tokenizer = model.learner(), model.saved, model.tokenizer

@@ -51,8 +51,7 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
 
 
 def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
-    """The recipe of --recipe, else of the model's type, or BERT's if that needs another network."""
-    config, heads = model.config, model.weights.heads if model.weights else []
+    config, heads = model.config, getattr(model.weights, "heads", ())
     if job.recipe:
         recipe = recipes.find(job.recipe)
     elif getattr(config, "is_causal", False):
@@ -96,7 +95,7 @@ def _has_generator(recipe):
 
 def _terms(recipe: recipes.Recipe, model: Model) -> list[str]:
     """The names of the terms whose head the model has, and the first; prints which are new."""
-    heads = set(model.weights.heads if model.weights else ())
+    heads = set(getattr(model.weights, "heads", ()))
     if model.weights and model.weights.origin and model.weights.origin.generator:
         heads.add(_MASKED_LM)       # of the generator
     names = {name_of(term): OBJECTIVES[term.objective].name for term in recipe.terms
@@ -115,7 +114,6 @@ def _terms(recipe: recipes.Recipe, model: Model) -> list[str]:
 
 def _make_records(job: PretrainingFlags, settings: TrainSettings, model: Model,
                   recipe: recipes.Recipe, names: Sequence[str]) -> dict[str, list[str]]:
-    """Makes the records of some flags' texts, or keeps them; returns the flags' new values."""
     folder = os.path.join(settings.output_dir, "records")
     tokenizer_folder = os.path.join(folder, "tokenizer")
     options = {**data_defaults({"recipe": recipe.name})[1], "recipe": recipe.name}

@@ -85,7 +85,7 @@ class PretrainingFlags:
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
     """Reads the manifest of the first records of --input_file, if there is one."""
     manifests = manifest.find_manifests(manifest.record_files(patterns, "input_file"))
-    return manifests[0][0] if manifests else None
+    return next((record for record, *_ in manifests), None)
 
 
 def _first_manifest(typed):
@@ -116,7 +116,7 @@ def recipe_defaults(typed: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     record = _first_manifest(typed)
     made, recipe = recipes.of_manifest(record), recipe_of(typed)
     values = dict(recipe.defaults)
-    options = record["options"] if record else {}
+    options = (record or {}).get("options", {})
     if "max_predictions_per_seq" in options:    # else `open_records` refuses the records
         slots = masking.find(made.corruption).slots(
             options["max_predictions_per_seq"], options["max_seq_length"])
@@ -136,7 +136,6 @@ def recipe_defaults(typed: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _found_text(typed):
-    """The files of --input_file if they are text, else []."""
     with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
         files = find_files(typed.get("input_file", []), "input_file")
         return files if is_text(files) else []
@@ -226,7 +225,6 @@ def read_network(job: PretrainingFlags) -> Sizes:
 
 
 def _fitting(job, config, recipe):
-    """The configuration of a file, completed with the recipe's values, if the recipe trains it."""
     flag = "bert_config_file" if job.bert_config_file else "init_checkpoint"
     path = f"--{flag}: {getattr(job, flag)}"
     # A network that is made from another, such as one with fixed patterns, can take its place.
@@ -270,7 +268,7 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
     if manifests and manifests[0][0]["vocabulary"]["sha256"] != tokenizer.vocabulary.hash:
         raise InputError(f"{path} did not make the records of --input_file, according to their "
                          "manifest; name the vocabulary that made them with --vocab_file.")
-    options = manifests[0][0]["options"] if manifests else {}
+    options = next((record["options"] for record, *_ in manifests), {})
     if job.vocab_file and "do_lower_case" in options:   # some records lack it
         made = recipes.of_manifest(manifests[0][0])
         return open_tokenizer(path, options["do_lower_case"], saved={**made.tokenizer_settings})
@@ -281,7 +279,7 @@ def compare_teacher(tokenizer: Tokenizer | None, terms: Sequence[recipes.Term],
                     teacher: str) -> None:
     """Warns of a teacher in whose folder the vocabulary differs from the records', although it
     reads their ids, which it does unless its weights alone are compared."""
-    own = find_vocabulary(teacher) if teacher else None
+    own = teacher and find_vocabulary(teacher)
     if not (own and tokenizer) or any(term.objective == "WeightProjection" for term in terms):
         return
     with contextlib.suppress(InputError):       # of a vocabulary that can't be read here
@@ -299,6 +297,6 @@ def keep_model_files(tokenizer: Tokenizer | None, config: Sizes, folder: str) ->
     path, generator = (os.path.join(folder, name) for name in ("bert_config.json", "generator"))
     if not exists(path):
         config.to_json_file(path)
-    for each in (folder, *([generator] if is_folder(generator) else [])):
+    for each in filter(is_folder, (folder, generator)):
         if tokenizer:
             tokenizer.save(each)

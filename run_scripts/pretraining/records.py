@@ -69,7 +69,6 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
 
 
 def _missing(term, records):
-    """The features that a term reads and that are neither in the records nor drawn."""
     available = records.format.names | {feature.name for feature in features.MASKS} | set(
         getattr(getattr(records, "masks", None), "adds", ()))
     if not records.format.is_masked:
@@ -121,7 +120,7 @@ def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", fla
             raise InputError(
                 f"the records of --{flag} hold no {', '.join(sorted(missing))}, which "
                 f"{name_of(term)} reads ({records.paths[0]}); "
-                + (f"train without it (--terms={rest}), or " if rest else "")
+                + (rest and f"train without it (--terms={rest}), or ")
                 + "make them with another --recipe.")
 
 
@@ -197,7 +196,7 @@ def keep_labels(records: "data.RecordSet", folder: str) -> None:
     """Writes the labels of users' files, in their order, into a run's folder."""
     if labels := _labels(records):
         path = os.path.join(folder, _LABELS)
-        write_json(path, {**(read_json(path) if exists(path) else {}), **labels})
+        write_json(path, {**read_json(path, {}), **labels})
 
 
 def check_labels(model: str, job: PretrainingFlags, records: "data.RecordSet") -> None:
@@ -234,9 +233,10 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
              terms: Sequence[recipes.Term]) -> str:
     """Returns the line that names the recipe and its terms."""
     line = f"recipe {recipe.name} ({recipe.source})"
-    if not job.recipe:
-        line += (", as the manifest of the records names it" if records.manifest else
-                 f"; no manifest names {records.paths[0]}")
+    if not job.recipe and records.manifest:
+        line += ", as the manifest of the records names it"
+    elif not job.recipe:
+        line += f"; no manifest names {records.paths[0]}"
     line += f": {', '.join(map(name_of, terms))}"
     rows = getattr(records, "rows", 0)
     if rows and "next_token_ids" in records.format.names:
@@ -291,7 +291,6 @@ def pack(job: PretrainingFlags, settings: TrainSettings, trainer: "training.Trai
 
 
 def _obstacle(learner, records):
-    """Why records can't share rows; empty if they can."""
     if not learner.packs:
         return "this network or its objectives read each record in a row of its own"
     if type(records) is not data.RecordSet or records.rows:
