@@ -96,7 +96,9 @@ def is_wrapped(lines):
         ends < 0.5 * len(lines))
 
 
-def _warn_of_prose(path):
+def _warn_of_other_text(paths):
+    forms.warn_of_tables(paths)
+    path = paths[0]
     try:
         with files.open_unpacked(path) as file:
             lines = file.read(_SAMPLE).decode("utf-8", "ignore").split("\n")
@@ -163,8 +165,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
 
     print(f"reading {counted(len(job.input_file), 'input file')}", flush=True)
     if record_job.has_sentences and job.input_format != "columns":
-        _warn_of_prose(job.input_file[0])
-        forms.warn_of_tables(job.input_file)
+        _warn_of_other_text(job.input_file)
     settled = dataclasses.replace(job, do_lower_case=tokenizer.do_lower_case,
                                   strip_accents=tokenizer.settings.get("strip_accents", True))
     made = record_job(settled, recipe, tokenizer, folder, part(RowFlags), target_length)
