@@ -41,7 +41,7 @@ FORMS = {
     "mpnet": {"model_type": "mpnet"},
     "distilbert": {"model_type": "distilbert", "pooler_type": "first_token_relu",
                    "type_vocab_size": 1},
-    **{kind: {"model_type": kind, "type_vocab_size": 1} for kind in ("xlm-roberta", "camembert")}}
+    "xlm-roberta": {"model_type": "xlm-roberta", "type_vocab_size": 1}}     # as camembert
 DISTANCES = "also depends on distances"
 UNCUT = "network of the type {} can't be pruned"
 # Of each type, the uses that are refused, and what the sentence says.
@@ -155,7 +155,7 @@ USES = {"maps": read_maps, "even": attend_evenly, "zero": put_heads_out, "prunin
 
 
 # Whose operations of LiteRT are among another's.
-OTHERS_LITE = ("modernbert", "deberta v3", "camembert")
+OTHERS_LITE = ("modernbert", "deberta v3")
 
 
 @pytest.mark.parametrize("kind, use", [

@@ -328,8 +328,8 @@ def check_windows(outputs, examples, model, kind, tokenizer, way):
 
 
 @pytest.mark.parametrize("kind, way", [
-    ("classification", HEAD_TAIL), ("classification", MAX), ("multi_label", MAX),
-    ("multi_label", MEAN), ("regression", MEAN)])
+    ("classification", HEAD_TAIL), ("classification", MAX), ("multi_label", MEAN),
+    ("regression", MEAN)])
 def test_one_text_and_two(make_model, vocabulary, tokenizer, texts, kind, way):
     model = make_model(kind, vocabulary.size)
     module = TextModel(model, vocabulary, max_seq_length=LENGTH, long_text=way)

@@ -624,7 +624,7 @@ def one_by_one(trainer, examples):
         yield trainer.learner({n: tf.constant(v) for n, v in batch.items()})[objective.name][0]
 
 
-@pytest.mark.parametrize("kind, devices", [("classification", 1), ("tagging", 1), ("tagging", 2)])
+@pytest.mark.parametrize("kind, devices", [("classification", 1), ("tagging", 2)])
 def test_prediction_is_that_of_each_example_alone(dev, mirrored, tmp_path, kind, devices):
     examples = dev if kind == "classification" else write_records(
         str(tmp_path / "records"), 21, 3, kind)
