@@ -148,6 +148,14 @@ def test_every_word_of_a_long_sentence_gets_a_tag(trained, data):
     assert [tuple(json.loads(line)["tags"]) for line in lines] == [s[2] for s in found]
 
 
+def test_the_saved_model_scores_as_at_the_end_of_training(eagerly, trained, tagger, tmp_path):
+    out = tagger(tmp_path / "out", do_eval=True, init_checkpoint=str(trained), max_seq_length=0,
+                 test_file="train.txt", labelled_test=True, train_file="")
+    assert read_scores(out) == pytest.approx(read_scores(trained), rel=1e-5)
+    assert read_columns(out / "dev_predictions.txt") == read_columns(
+        trained / "dev_predictions.txt")
+
+
 def test_document_context_predicts_as_many_words(eagerly, trained, tagger, tmp_path):
     out = tagger(tmp_path / "out", do_eval=True, init_checkpoint=str(trained), train_file="",
                  document_context=True)
