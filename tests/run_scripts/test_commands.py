@@ -44,15 +44,6 @@ def run(*arguments, package="run_scripts.commands", cwd=ROOT):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("command", commands.SEVERAL)
-def test_programs_have_a_line_each(command):
-    found = commands.programs(command)
-    assert len(found) >= 5
-    for name, module in found.items():
-        line = commands.first_line(module)
-        assert line.endswith(".") and len(line) <= 80, name
-
-
 @pytest.mark.parametrize("arguments, module", [
     ("bert-build-vocab --output_file=--init_vocab_file", "data_prep.build_vocab"),
     ("bert-build-vocab -init_vocab_file v.txt", "data_prep.extend_vocab"),
