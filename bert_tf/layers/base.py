@@ -1,5 +1,5 @@
-"""The base of networks, the mixin of layers that are made and saved with a configuration, and the
-dense layer. The table says what other systems put in the place of a part of BERT."""
+"""The base of networks, and the mixin of layers that are made and saved with a configuration. The
+table `_VARIANTS` has what other systems put in the place of a part of BERT."""
 
 import contextlib
 import importlib
