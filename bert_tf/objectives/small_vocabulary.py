@@ -89,7 +89,7 @@ class WeightProjection(TaughtObjective):
                                       - _blocks(name, target[name], widths[1]))) for name in target]
         return ops.stack(squares) * self.count(batch)
 
-    def _project(self, name: str, value: Tensor, widths: list[int]) -> Tensor:
+    def _project(self, name: str, value: Tensor, widths: tuple[int, ...]) -> Tensor:
         """Returns a weight's blocks, projected from the first width to the second."""
         blocks = _blocks(name, value, widths[0])
         if len(value.shape) == 1:
