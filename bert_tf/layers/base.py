@@ -150,7 +150,6 @@ class FromConfig:
         width = getattr(self.config, "hidden_size", None)
         return (None, None, width) if width else None
 
-
     def initializer(self) -> keras.initializers.Initializer:
         """A new (mostly truncated) normal initializer: one used twice gives equal weights."""
         kind: Any = keras.initializers.RandomNormal

@@ -148,8 +148,9 @@ class T5Config(Sizes):
                      "value/kernel": "HZ", "output/kernel": "ZH"}
         of_stacks = {"encoder": attention | dict.fromkeys(("query/kernel", "key/kernel"), "HA"),
                      "decoder": attention}
-        feed_forward = {"layer_norm/scale": "H", "wo/kernel": "IH",
-                        **{f"{name}/kernel": "HI" for name in self.hidden_names}}
+        feed_forward = {
+            "layer_norm/scale": "H", **{f"{name}/kernel": "HI" for name in self.hidden_names},
+            "wo/kernel": "IH"}
         shapes = {"embeddings/word_embeddings": "VH"}
         if not self.tie_word_embeddings:
             shapes["logits/kernel"] = "HV"

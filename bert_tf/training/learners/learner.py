@@ -80,7 +80,6 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         """The configurations of the networks that `of_terms` makes, the product's first."""
         return [config]
 
-
     @property
     def optimizer_options(self) -> dict[str, Any]:
         return {}

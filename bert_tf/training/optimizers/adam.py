@@ -379,8 +379,9 @@ class AdamWeightDecay(ClippingOptimizer):
         if not self.average:
             return
         step = ops.cast(self.iterations - self.average_start, "float32")
-        share = step / (step + 1)
-        if self.average == "ema":
+        if self.average == "swa":
+            share = step / (step + 1)
+        else:
             share = ops.minimum(self.average_decay, (1 + step) / (10 + step))
         share = ops.where(step > 0, share, 0.0)
         for old, new in updates:
