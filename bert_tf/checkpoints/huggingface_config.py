@@ -1,5 +1,6 @@
 """`config.json` of Hugging Face's checkpoints: the configuration that it describes, and back."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +11,7 @@ from bert_tf.checkpoints.huggingface_tokenizer import PADDING
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import CONFIGS, EncoderConfig, Sizes, config_from_dict
 from bert_tf.errors import InputError, naming
+from bert_tf.files import read_json
 from bert_tf.heads import HEADS
 from bert_tf.models.albert.huggingface import check_groups
 from bert_tf.tokenization import Vocabulary
@@ -139,9 +141,14 @@ def has_padding(vocabulary: Vocabulary) -> bool:
 
 
 def padding_id(weights: Weights, model: Model) -> int:
-    """The id of padding; without one, the class's default if positions depend on it. InputError if
-    the vocabulary has another one than models of this type."""
+    """The id of padding; without a vocabulary that of the file that was read; without one, the
+    class's default if positions depend on it. InputError if the vocabulary has another one than
+    models of this type."""
     vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
+    if not vocabulary and weights.origin:
+        beside = os.path.join(os.path.dirname(weights.origin.file), "config.json")
+        padding = read_json(beside, {}).get("pad_token_id")
+        return padding if type(padding) is int else model.pad_token_id
     if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
         return model.pad_token_id
     ids = next((vocabulary.ids[token] for token in (vocabulary.special.get("pad"), *PADDING)

@@ -102,6 +102,18 @@ def test_there_and_back_byte_for_byte(golden, tmp_path):
     assert checkpoints.read(tmp_path / "hf").config == checkpoints.read(folder).config
 
 
+def test_a_folder_without_a_tokenizer_keeps_its_padding(test_data, tmp_path):
+    """And with it the first positions, which no token has."""
+    folder = tmp_path / "a"
+    shutil.copytree(test_data / "golden" / "other_encoders" / "xlm_roberta", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "pad_token_id": 4}))
+    convert(folder, tmp_path / "hf", "huggingface")
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["pad_token_id"] == 4
+    before, after = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "hf"))
+    assert all(before[name].tobytes() == after[name].tobytes() for name in before)
+
+
 def test_the_bias_of_distances_learns_where_layers_are_computed_again():
     config = bert_tf.config.MPNetConfig(
         20, 8, 2, 2, 8, max_position_embeddings=16, hidden_dropout_prob=0.0,
