@@ -158,8 +158,9 @@ def test_layers(model, tmp_path):
 
 
 def test_sentences_that_are_left_out_are_counted(model, tmp_path, capsys):
+    """Of the others each word occurs once, and then in one sentence of one word."""
     long = "\n".join(["a NN"] * 30)
-    (tmp_path / "words.txt").write_text(f"a NN\nb VB\n\n{long}\n\na NN\nd VB\n\n{long}\n")
+    (tmp_path / "words.txt").write_text(f"a NN\nb VB\n\n{long}\n\nc NN\nd VB\n\n{long}\n")
     job = layers.LayersFlags(
         input_file=str(model / "words.txt"), eval_input_file=str(tmp_path / "words.txt"),
         tags=["pos=1"], chunk_tag="")
@@ -167,15 +168,6 @@ def test_sentences_that_are_left_out_are_counted(model, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert f"2 of 4 sentences of {tmp_path / 'words.txt'} are left out" in shown
     assert shown.count("left out: ") == 1       # none of --input_file's
-
-
-def test_layers_of_words_that_occur_once(model, tmp_path, capsys):
-    (tmp_path / "words.txt").write_text("a NN\nb VB\nc NN\n\nd VB\ne NN\n")
-    job = layers.LayersFlags(
-        input_file=str(model / "words.txt"), eval_input_file=str(tmp_path / "words.txt"),
-        tags=["pos=1"], chunk_tag="")
-    layers.main(flags_of(model, tmp_path / "out"), job)
-    shown = capsys.readouterr().out
     assert "no word of --eval_input_file occurs twice" in shown and "nan" not in shown
     found = json.loads((tmp_path / "out" / "layers.json").read_text())
     assert "self_similarity" not in found and np.isfinite(found["anisotropy"]).all()

@@ -124,9 +124,9 @@ def test_tasks_are_learned_together(run, folder, copy_at, tmp_path, monkeypatch,
         run("parts")
     (folder / "tokenizer_config.json").unlink()
     # With one turn, none is left out.
-    one = run("one", num_train_steps=3, do_eval=False, answer_num_turn=1)
+    one = run("one", num_train_steps=2, do_eval=False, answer_num_turn=1)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
-    two = run("two", num_train_steps=3, do_eval=False, answer_num_turn=1)
+    two = run("two", num_train_steps=2, do_eval=False, answer_num_turn=1)
     monkeypatch.undo()
     assert same(weights(one), weights(two), 1e-6)
     # The model alone is scored as it was.
