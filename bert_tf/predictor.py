@@ -21,9 +21,10 @@ from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import as_tuple, listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.training.batches import answer_rows
-from bert_tf.training.distribution import compiled, counted_heads
+from bert_tf.training.distribution import check_backend, compiled, counted_heads
 from bert_tf.training.learners.learner import Learner
 
+check_backend()
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time
 
 

@@ -120,7 +120,8 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
     def run_model(*inputs):
         features = dict(zip(reads, inputs))
         outputs = encoder(features)
-        states = outputs["layer_outputs"]
+        # The last one is the network's output, also where a norm is behind the layers.
+        states = [*outputs["layer_outputs"][:-1], outputs["sequence_output"]]
         named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"],
                  **dict(enumerate(states)), **dict(enumerate(states, -len(states)))}
         return [networks.pool(named[layer], features["input_mask"], pooling, job.normalize)

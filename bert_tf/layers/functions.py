@@ -58,6 +58,20 @@ def _product(x, table):
     return ops.matmul(x, ops.transpose(table)), gradient
 
 
+@custom_gradient
+def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """Returns x, [B, I], plus a bias, [I], whose gradient is summed in float32.
+
+    TensorFlow's own sums bfloat16 one by one on a CPU: with 256 equal rows it stops (BiasAddGrad,
+    TensorFlow 2.20 and 2.21). It was 30% off for 4,096 tokens.
+    """
+    def gradient(upstream):
+        ones = ops.ones((1, ops.shape(upstream)[0]), upstream.dtype)
+        return upstream, ops.matmul(ones, upstream)[0]
+
+    return ops.add(x, bias), gradient
+
+
 def vocabulary_logits(x: Tensor, table: Tensor) -> Tensor:
     """Returns the products of vectors, float [..., E], and the vectors of all tokens, float [V, E],
     as float32 [..., V]; they are computed in the type of `x`."""

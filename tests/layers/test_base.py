@@ -40,6 +40,19 @@ def test_prediction_may_compute_the_same_activation_in_another_form(name):
     assert np.array_equal(trained, predicted) or name == "gelu"
 
 
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a form for TensorFlow")
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_the_gradient_of_a_bias_is_the_sum_over_all_tokens(dtype):
+    """TensorFlow's own sum stops at 256 in bfloat16, and at 2,048 in float16."""
+    import tensorflow as tf
+
+    layer = Dense(3, dtype=dtype)
+    x = np.random.default_rng(4).normal(size=(10, 300, 5)).astype("float32")
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tf.cast(layer(x, training=True), "float32"))
+    np.testing.assert_allclose(tape.gradient(total, layer.bias.value), [3000] * 3, rtol=4e-3)
+
+
 def test_every_name_of_the_configuration_is_built():
     assert tuple(ACTIVATIONS) == config.ACTIVATIONS
 

@@ -36,7 +36,7 @@ class ModernBert(Bert):
     """A `Bert` whose layers have norms before their parts, rotary positions and gates, and see in
     part near tokens only.
 
-    `sequence_output`, the last of `layer_outputs`, is normalised, as in transformers. Heads of
+    `layer_outputs` are the layers' own; `sequence_output` is the last one, normalised. Heads of
     tokens read `token_output` [B, S, H], which is `sequence_output` behind the heads' hidden layer.
     Local layers compute blocks of near tokens, unless a call asks for attention, gives a bias, or
     gives the tokens that each token sees; then no attention of theirs is kept.
@@ -115,7 +115,5 @@ class ModernBert(Bert):
             {**inputs, "returns_maps": return_attention}, training, dropout_seed, attention_bias,
             return_attention, layers, embed)
         x = self.final_norm(outputs["sequence_output"])
-        layers_done = [*outputs["layer_outputs"][:-1], x]
-        return {**outputs, "layer_outputs": layers_done, "sequence_output": x,
-                "token_output": self.pooler(x),
+        return {**outputs, "sequence_output": x, "token_output": self.pooler(x),
                 "pooled_output": self.pool(x, inputs.get("input_mask"))}
