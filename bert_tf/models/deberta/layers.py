@@ -190,7 +190,8 @@ class DebertaLayer(EncoderLayer):
     """An `EncoderLayer` with `DisentangledAttention`, and perhaps a convolution beside it."""
 
     attention_class = DisentangledAttention
-    convolution: Convolution | None = None      # set by the network
+    # Set by the network: a value of the class would hide what PyTorch keeps among its modules.
+    convolution: Convolution | None
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:

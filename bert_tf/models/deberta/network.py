@@ -43,9 +43,9 @@ class Deberta(BertEncoder):
         if self.config.conv_kernel_size:
             self.convolution = Convolution(self.config, name="conv", dtype=policy)
         layers = super().make_layers()
-        layers[0].convolution = self.convolution
         for layer in layers:
-            layer.attention.distances = self.distances
+            layer.attention.distances, layer.convolution = self.distances, None
+        layers[0].convolution = self.convolution
         return layers
 
     def make_layer(self, *shared: Any, **kwargs: Any) -> DebertaLayer:
