@@ -12,7 +12,7 @@ from keras import ops
 
 from bert_tf.config import BertConfig, Sizes
 from bert_tf.layers.base import FromConfig, Tensor, register, variant
-from bert_tf.layers.functions import ACTIVATIONS
+from bert_tf.layers.functions import ACTIVATIONS, is_prediction
 from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
 
 
@@ -36,14 +36,34 @@ class LayerNorm(FromConfig, keras.layers.Layer):
         self.gamma = self.add_weight(shape, "ones", name="gamma")
         self.beta = self.add_weight(shape, "zeros", name="beta")
 
-    def call(self, x: Tensor) -> Tensor:
+    def call(self, x: Tensor, training: bool | None = None) -> Tensor:
         """float [..., width] -> [..., width] in the compute dtype."""
-        x = ops.cast(x, "float32")
-        x = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)                  # [..., 1]
-        x = x * ops.rsqrt(variance + self.epsilon)
-        x = x * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32")
-        return ops.cast(x, self.compute_dtype)
+        gamma = ops.cast(self.gamma, "float32")
+        if keras.config.backend() == "tensorflow" and not is_prediction(training):
+            x = ops.custom_gradient(self._scaled)(x, gamma)
+        else:
+            x = self._scaled(x, gamma)[0]
+        return ops.cast(x + ops.cast(self.beta, "float32"), self.compute_dtype)
+
+    def _scaled(self, x, gamma):
+        """The normalised x times gamma, float32, and its gradient, which keeps x alone. It makes
+        the normalised x in another form, since TensorFlow keeps what two equal ones compute."""
+        def mean(y):
+            return ops.mean(y, axis=-1, keepdims=True)                              # [..., 1]
+
+        centred = ops.cast(x, "float32")
+        centre = mean(centred)
+        centred = centred - centre
+        factor = ops.rsqrt(mean(ops.square(centred)) + self.epsilon)
+
+        def gradient(upstream):
+            again = (ops.cast(-x, "float32") + centre) * -factor
+            slope = upstream * gamma
+            slope = slope - mean(slope) - again * mean(slope * again)
+            return (ops.cast(slope * factor, x.dtype),
+                    ops.sum(upstream * again, axis=tuple(range(len(x.shape) - 1))))
+
+        return centred * factor * gamma, gradient
 
     @property
     def epsilon(self) -> float:

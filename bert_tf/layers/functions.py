@@ -193,9 +193,12 @@ def training_forms() -> Iterator[None]:
         _is_training_step.reset(token)
 
 
+def is_prediction(training: bool | None) -> bool:
+    """Returns whether a call of a layer needs no gradient. `training` is None outside of a model's
+    call, such as when the backward pass computes a layer again: None means training."""
+    return training is False and not _is_training_step.get()
+
+
 def form_of(activation: Any, training: bool | None) -> Any:
-    """Returns the form of an activation for a call of a layer. `training` is None outside of a
-    model's call, such as when the backward pass computes a layer again: None means training."""
-    if training is not False or _is_training_step.get():
-        return activation
-    return _IN_PREDICTION.get(activation, activation)
+    """Returns the form of an activation for a call of a layer."""
+    return _IN_PREDICTION.get(activation, activation) if is_prediction(training) else activation

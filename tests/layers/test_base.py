@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import config
+from bert_tf.bert.layers import LayerNorm
 from bert_tf.layers.base import Dense
 from bert_tf.layers.functions import ACTIVATIONS, argmax, training_forms
 
@@ -82,3 +83,27 @@ def test_the_gradient_of_a_wide_layer_has_the_bits_of_narrow_ones(name, dtype):
     x = tf.cast(np.random.default_rng(3).normal(0, 2, (5, 2048)), dtype)
     narrow = [slope(part) for part in tf.split(x, 2, axis=1)]
     assert np.array_equal(slope(x), np.concatenate(narrow, 1))
+
+
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a form for TensorFlow")
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_the_gradient_of_a_norm_is_that_of_its_operations(policy):
+    import tensorflow as tf
+
+    sizes = config.BertConfig(vocab_size=9, hidden_size=24, num_attention_heads=2)
+    norm = LayerNorm(sizes, dtype=policy)
+    norm.build()
+    rng, results = np.random.default_rng(3), []
+    norm.gamma.assign(rng.normal(size=24))
+    x, factors = (tf.cast(rng.normal(1, 2, (3, 5, 24)), norm.compute_dtype) for _ in range(2))
+    for training in (True, False):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = norm(x, training=training)
+            loss = tf.reduce_sum(tf.cast(y * factors, "float32"))
+        results.append([y, *tape.gradient(loss, [x, norm.gamma.value, norm.beta.value])])
+    np.testing.assert_array_equal(*(result[0] for result in results))
+    for own, automatic in zip(*(result[1:] for result in results)):
+        own, automatic = (tf.cast(value, "float32") for value in (own, automatic))
+        np.testing.assert_allclose(own, automatic, rtol=1e-5 if policy == "float32" else 1e-2,
+                                   atol=1e-5)

@@ -25,7 +25,7 @@ from bert_tf.models.mobilebert.affine import MovingRanges
 class NoNorm(LayerNorm):
     """A factor and an addend for each element, in place of a normalisation."""
 
-    def call(self, x: Tensor) -> Tensor:
+    def call(self, x: Tensor) -> Tensor:    # type: ignore[override]
         """float [..., width] -> [..., width] in the compute dtype."""
         x = ops.cast(x, "float32") * ops.cast(self.gamma, "float32")
         return ops.cast(x + ops.cast(self.beta, "float32"), self.compute_dtype)
