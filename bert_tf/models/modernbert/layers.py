@@ -290,8 +290,13 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
         context = mask_joined_heads(context, config.head_size, head_mask)
         x = x + dropout(self.attention_output(context), config.attention_output_dropout_prob,
                         seeds[1])
-        inner, gate = ops.split(self.intermediate(self.norm(x)), 2, axis=-1)    # [B, S, F]
-        inner = ACTIVATIONS[config.hidden_act](inner) * gate
+
+        def gated(both):
+            inner, gate = ops.split(both, 2, axis=-1)                           # [B, S, F]
+            return ACTIVATIONS[config.hidden_act](inner) * gate
+
+        gated = gated if dropout_seed is None else keras.remat(gated)
+        inner = gated(self.intermediate(self.norm(x)))
         if unit_mask is not None:
             inner = inner * ops.cast(unit_mask, inner.dtype)
         inner = dropout(inner, config.hidden_dropout_prob, seeds[2])
