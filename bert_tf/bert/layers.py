@@ -12,8 +12,13 @@ from keras import ops
 
 from bert_tf.config import BertConfig, Sizes
 from bert_tf.layers.base import FromConfig, Tensor, register, variant
-from bert_tf.layers.functions import ACTIVATIONS, is_prediction
-from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
+from bert_tf.layers.functions import (
+    ACTIVATIONS,
+    attend_with_dropout,
+    dropout,
+    is_prediction,
+    split_seed,
+)
 
 
 @register

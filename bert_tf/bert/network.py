@@ -12,7 +12,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Network, Tensor, register
 from bert_tf.layers.changes import Changeable
-from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.layers.functions import seed_of_pass, split_seed
 
 
 @register

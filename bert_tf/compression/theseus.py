@@ -17,8 +17,8 @@ from bert_tf.errors import InputError
 from bert_tf.files import exists
 from bert_tf.kept import Kept
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.functions import seed_of_pass, shared_seed, split_seed, uniform
 from bert_tf.layers.quantisation import Ranges
-from bert_tf.layers.seeds import seed_of_pass, shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.opening import open_model
 from bert_tf.training.learners.distiller import Untracked

@@ -7,6 +7,6 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "base": ["FromConfig", "register"],
-    "functions": ["ACTIVATIONS", "Tensor", "causal_bias", "last_token", "pool"],
-    "seeds": ["dropout", "split_seed"],
+    "functions": ["ACTIVATIONS", "Tensor", "causal_bias", "dropout", "last_token", "pool",
+                  "split_seed"],
 })

@@ -22,8 +22,7 @@ from keras import ops
 
 from bert_tf.bert.layers import SelfAttention, TransformerLayer, gather, join_heads, split_heads
 from bert_tf.layers.base import Tensor
-from bert_tf.layers.functions import plus
-from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.functions import plus, split_seed
 
 PACKED = ("packed_from", "packed_at")
 # Features that are added to embeddings, float [B, S, width].

@@ -16,8 +16,8 @@ from bert_tf.bert.layers import (
 )
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.functions import dropout
 from bert_tf.layers.quantisation import RoundsTables
-from bert_tf.layers.seeds import dropout
 
 
 @register

@@ -18,7 +18,7 @@ from jax.experimental import pallas
 
 from bert_tf.bert import layers
 from bert_tf.layers.base import Tensor
-from bert_tf.layers.seeds import bits_in_rows, keys_of_rows, least_kept, mixed_seed
+from bert_tf.layers.functions import bits_in_rows, keys_of_rows, least_kept, mixed_seed
 
 try:
     from jax.experimental.pallas import triton

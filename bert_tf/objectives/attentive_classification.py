@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.bert.layers import padding_bias
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import dropout
 from bert_tf.objectives.base import Batch, LabelHead
 from bert_tf.objectives.lstms import LstmReader, bidirectional
 

@@ -12,8 +12,7 @@ from keras.src.utils.naming import to_snake_case
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, variant
-from bert_tf.layers.functions import argmax
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import argmax, dropout
 from bert_tf.objectives.divergences import DIVERGENCES
 
 Batch = Mapping[str, Tensor]

@@ -13,7 +13,7 @@ from bert_tf.bert.layers import gather
 from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import dropout
 from bert_tf.objectives.base import Batch, example_weights, ratio
 
 

@@ -18,8 +18,7 @@ from bert_tf.bert.layers import LayerNorm
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.functions import ACTIVATIONS, argmax, last_token
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import ACTIVATIONS, argmax, dropout, last_token
 from bert_tf.objectives.base import Batch, Objective, example_weights, ratio
 from bert_tf.objectives.divergences import binary
 

@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import dropout
 from bert_tf.objectives.base import Batch, LabelHead
 
 _FAR = -1e9

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from bert_tf.errors import InputError
-from bert_tf.layers.seeds import uniform
+from bert_tf.layers.functions import uniform
 from bert_tf.training import distribution
 from bert_tf.training.learners.gated import GatedLearner
 from bert_tf.training.learners.learner import Learner, Plain, gradient

@@ -14,8 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import DivergedError, InputError
-from bert_tf.layers.functions import training_forms
-from bert_tf.layers.seeds import PARTS_OF_A_STEP
+from bert_tf.layers.functions import PARTS_OF_A_STEP, training_forms
 from bert_tf.metrics import perplexity
 from bert_tf.networks import Bert
 from bert_tf.training import distribution, memory

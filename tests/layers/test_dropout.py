@@ -9,7 +9,7 @@ from keras import ops
 from scipy import stats
 
 from bert_tf.bert.layers import rematerialized
-from bert_tf.layers.seeds import (
+from bert_tf.layers.functions import (
     at_least,
     attend_with_dropout,
     dropout,

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.bert.layers import SelfAttention
 from bert_tf.config import EncoderConfig
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import dropout
 
 if keras.config.backend() != "jax":
     pytest.skip("tests/test_backends.py runs these tests on JAX", allow_module_level=True)

@@ -13,8 +13,7 @@ from bert_tf.bert.layers import LayerNorm, SelfAttention, attend
 from bert_tf.config import DebertaConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
-from bert_tf.layers.functions import ACTIVATIONS
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
 from bert_tf.models.deberta.config import DIFFERENCE, OUR_ACTIVATIONS
 
 

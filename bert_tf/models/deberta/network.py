@@ -9,7 +9,7 @@ from keras import ops
 from bert_tf.bert.layers import check_length
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.layers.functions import seed_of_pass, split_seed
 from bert_tf.models.deberta.layers import (
     Convolution,
     DebertaLayer,

@@ -18,8 +18,7 @@ from bert_tf.errors import InputError, naming
 from bert_tf.flags import changed
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
-from bert_tf.layers.functions import argmax
-from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
+from bert_tf.layers.functions import argmax, seed_of_pass, split_seed, uniform
 from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.training.learners.learner import Learner, Measures, saved_arguments

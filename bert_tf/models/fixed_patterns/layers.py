@@ -11,8 +11,7 @@ from bert_tf.bert.layers import SelfAttention, join_heads, split_heads
 from bert_tf.config import PATTERNS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.encoder import EncoderLayer
-from bert_tf.layers.functions import plus
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import dropout, plus
 
 _LOOK_BACK = ("previous", "left")
 

@@ -12,8 +12,7 @@ from keras import ops
 
 from bert_tf.bert.layers import check_length
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.functions import causal_bias, plus
-from bert_tf.layers.seeds import dropout
+from bert_tf.layers.functions import causal_bias, dropout, plus
 from bert_tf.networks.encoder import BertEncoder
 
 

@@ -15,9 +15,8 @@ from bert_tf.bert.layers import LayerNorm, check_length, join_heads, segment_vec
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_heads
-from bert_tf.layers.functions import ACTIVATIONS, plus
+from bert_tf.layers.functions import ACTIVATIONS, dropout, plus, softmax_and_dropout, split_seed
 from bert_tf.layers.quantisation import RoundsTables
-from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
 from bert_tf.models.mobilebert.affine import MovingRanges
 
 

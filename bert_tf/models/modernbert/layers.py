@@ -16,8 +16,7 @@ from bert_tf.bert.layers import Embeddings, LayerNorm, attend
 from bert_tf.layers.base import FromConfig, Tensor, register, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.encoder import EncoderEmbeddings
-from bert_tf.layers.functions import ACTIVATIONS
-from bert_tf.layers.seeds import attend_with_dropout, dropout, split_seed
+from bert_tf.layers.functions import ACTIVATIONS, attend_with_dropout, dropout, split_seed
 from bert_tf.models.modernbert.config import GLOBAL, LOCAL, ModernBertConfig
 
 HIDDEN = -1e9       # the score of a token that is not seen

@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import dropout, split_seed, uniform
+from bert_tf.layers.functions import dropout, split_seed, uniform
 from bert_tf.objectives.base import Batch, LabelHead
 
 _TINY = 1e-30       # keeps the logarithm finite where all turns give a class no probability

@@ -16,8 +16,7 @@ from keras import ops
 
 from bert_tf.config import BiLstmConfig, ElmoConfig, SequenceLstmConfig
 from bert_tf.layers.base import FromConfig, Network, Tensor, register
-from bert_tf.layers.functions import last_token
-from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
+from bert_tf.layers.functions import dropout, last_token, seed_of_pass, split_seed
 from bert_tf.models.recurrent.layers import CharacterCnn, Lstm, reverse_tokens, unpack_spelling
 from bert_tf.spelling import spelling_names
 

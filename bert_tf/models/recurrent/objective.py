@@ -16,7 +16,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import dropout, split_seed, uniform
+from bert_tf.layers.functions import dropout, split_seed, uniform
 from bert_tf.models.gpt.objective import TokenLosses, predict_tokens
 from bert_tf.objectives.base import Batch, LabelHead, example_weights
 

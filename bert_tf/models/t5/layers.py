@@ -18,8 +18,7 @@ from bert_tf.bert.layers import join_heads, split_heads
 from bert_tf.config import T5Config
 from bert_tf.layers.base import Dense, FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_heads
-from bert_tf.layers.functions import ACTIVATIONS
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
 
 HIDDEN = -1e9           # added to the score of a key that a query does not see
 

@@ -14,8 +14,7 @@ from keras import ops
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Network, Tensor, register
-from bert_tf.layers.functions import vocabulary_logits
-from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.layers.functions import seed_of_pass, split_seed, vocabulary_logits
 from bert_tf.models.fixed_patterns.layers import fixed_patterns
 from bert_tf.models.t5 import generation
 from bert_tf.models.t5.layers import T5Embeddings, T5Stack, hide, same_segment, truncated

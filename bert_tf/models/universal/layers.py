@@ -15,8 +15,7 @@ from bert_tf.bert.layers import LayerNorm, SelfAttention, segment_vectors
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import Dense, FromConfig, Tensor, register
 from bert_tf.layers.changes import mask_joined_heads
-from bert_tf.layers.functions import ACTIVATIONS
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
 
 _LONGEST = 10_000.0     # the longest wave of a signal, in positions over 2 pi
 # tensor2tensor's "uniform_unit_scaling".

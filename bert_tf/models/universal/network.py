@@ -14,8 +14,7 @@ from bert_tf.bert.layers import LayerNorm, check_length, padding_bias
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import Network, Tensor, register
 from bert_tf.layers.changes import of_layer
-from bert_tf.layers.functions import plus
-from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.layers.functions import plus, seed_of_pass, split_seed
 from bert_tf.models.universal.layers import Halting, ScaledEmbeddings, UniversalLayer
 
 _PADDING = -1e9         # added to the scores of padding

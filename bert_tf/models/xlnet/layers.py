@@ -14,8 +14,13 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm, Residual, join_heads, split_heads
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.functions import ACTIVATIONS, last_token
-from bert_tf.layers.seeds import dropout, softmax_and_dropout, split_seed
+from bert_tf.layers.functions import (
+    ACTIVATIONS,
+    dropout,
+    last_token,
+    softmax_and_dropout,
+    split_seed,
+)
 
 # Subtracted from the score of a hidden key.
 _HIDDEN = 1e30

@@ -15,8 +15,7 @@ from keras import ops
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Network, Tensor, register
 from bert_tf.layers.changes import of_layer
-from bert_tf.layers.functions import plus
-from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
+from bert_tf.layers.functions import dropout, plus, seed_of_pass, split_seed
 from bert_tf.models.xlnet import layers
 
 

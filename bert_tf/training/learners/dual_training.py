@@ -16,7 +16,7 @@ from bert_tf.config import Sizes
 from bert_tf.data.batches.record_views import beside
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.layers.functions import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, of_teacher
 from bert_tf.training.learners.distiller import Distiller, load_teacher

@@ -11,7 +11,7 @@ from bert_tf import networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import seed_of_pass, shared_seed, split_seed, uniform
+from bert_tf.layers.functions import seed_of_pass, shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.head_gates import STRETCH, HeadGates
 from bert_tf.training.learners.learner import Learner

@@ -15,7 +15,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import TakesFeatures, Tensor, network_names, register, saved_names
 from bert_tf.layers.changes import NOISES
-from bert_tf.layers.seeds import seed_of_pass, split_seed
+from bert_tf.layers.functions import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.training.learners.keras_training import TrainsByKeras
 
