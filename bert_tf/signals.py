@@ -165,14 +165,19 @@ def held() -> Iterator[None]:
             os.kill(os.getpid(), number)
 
 
-def obey_parent() -> None:
+def obey_parent() -> Callable[[], bool]:
     """Lets a worker process, started while signals were `held`, end when its parent asks for it:
     Ctrl-C, which reaches all processes of a terminal, has no effect; the first SIGTERM ends the
-    worker without a word, after its `finally` blocks."""
+    worker without a word, after its `finally` blocks. Returns whether it was asked: where Python
+    clears away a generator, it drops the exception that ends the worker."""
+    asked: list[int] = []
+
     def end(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
         signal.signal(number, signal.SIG_IGN)
         sys.exit(STATUS[signal.SIGTERM])
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STATUS)
+    return lambda: bool(asked)

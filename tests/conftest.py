@@ -7,6 +7,7 @@ import subprocess
 import sys
 import types
 import typing
+import warnings
 
 import hypothesis
 import pytest
@@ -71,7 +72,8 @@ def _save_time():
     ops._create_c_op.__wrapped__.__defaults__ = None, False
     # Before its first example hypothesis collects garbage: here there is none yet, later there is
     # that of thousands of tests, which took 85 to 118 seconds.
-    hypothesis.given(strategies.none())(lambda value: None)()
+    with warnings.catch_warnings(action="ignore"):      # of work done before the tests
+        hypothesis.given(strategies.none())(lambda value: None)()
     # Tracing makes millions of objects that live on: looking through them less often saves time.
     gc.freeze()
     gc.set_threshold(200_000, 50, 1000)

@@ -11,7 +11,16 @@ import pytest
 from bert_tf.data.records import jobs
 from bert_tf.data.records.jobs import FinishedPieces, run_pieces
 from bert_tf.errors import InputError
-from tests.data.work import Deadly, LargeWork, die, double, fail_at_two, fail_oddly, measure
+from tests.data.work import (
+    Deadly,
+    LargeWork,
+    die,
+    double,
+    end_where_nobody_hears,
+    fail_at_two,
+    fail_oddly,
+    measure,
+)
 
 
 def run(folder, work=double, num_workers=1, fingerprint="job", is_intact=lambda result: True):
@@ -222,3 +231,11 @@ def test_a_signal_ends_a_job_in_one_line(tmp_path, workers, number, word):
     _, errors = job.communicate(timeout=600)
     assert errors == f"{word}\n" and job.returncode == {"interrupted": 130, "terminated": 143}[word]
     assert sorted(os.listdir(tmp_path)) == ["job.py", "p"]
+
+
+def test_a_worker_ends_though_the_exception_of_its_end_was_dropped():
+    worker = jobs._Worker()
+    worker.take(end_where_nobody_hears)
+    worker.begin(0, None)
+    worker.end(600)
+    assert worker._process.exitcode == 0

@@ -199,7 +199,7 @@ def _named_death():
 
 
 def _serve(pipe):
-    signals.obey_parent()
+    is_asked_to_end = signals.obey_parent()
     parent = multiprocessing.parent_process()
 
     def end_with_parent():      # whose successor writes into the same folder
@@ -210,7 +210,7 @@ def _serve(pipe):
     try:
         with contextlib.suppress(*_BROKEN):     # the parent is gone
             work = pipe.recv()
-            while True:
+            while not is_asked_to_end():
                 index, piece = pipe.recv()
                 try:
                     answer = work(index, piece), None, ""
