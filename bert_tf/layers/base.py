@@ -14,7 +14,7 @@ from keras.src.saving import saving_lib
 from bert_tf.config import Sizes, config_from_dict
 from bert_tf.config.sizes import with_lists
 from bert_tf.errors import InputError
-from bert_tf.layers.functions import Tensor, add_bias, form_of
+from bert_tf.layers.functions import Tensor, add_bias, form_of, is_prediction
 
 # Names of features in transformers and in the Model Garden, and the names here.
 _OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
@@ -52,7 +52,7 @@ class Dense(keras.layers.Dense):
         shape = ops.shape(inputs)
         rows = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), self.kernel)
         if self.bias is not None:
-            if self.compute_dtype == "float32" or training is False:
+            if self.compute_dtype == "float32" or is_prediction(training):
                 rows = ops.add(rows, self.bias)
             else:
                 rows = add_bias(rows, ops.cast(self.bias, rows.dtype))
