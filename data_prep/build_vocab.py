@@ -36,7 +36,6 @@ from bert_tf.errors import InputError, warn
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.models.recurrent.tokenizer import split_sequence
-from bert_tf.tasks import forms
 from bert_tf.tokenization import Tokenizer, byte_bpe, open_tokenizer, wordpiece
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.encoding import slices
@@ -282,7 +281,7 @@ def main(job: BuildVocabFlags) -> None:
                                       for name in _BESIDE.get(job.tokenizer, ())}}
     outputs = list(places.values())
     paths = files.find_files(job.input_file, "input_file", outputs)
-    forms.warn_of_tables(paths)
+    files.warn_of_tables(paths)
     files.make_folder(folder, "output_file")
     with files.locked(job.output_file, "--output_file"):
         flags.keep(job, folder, os.path.basename(job.output_file) + ".")

@@ -27,7 +27,6 @@ from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import Unfinished, make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError, counted
-from bert_tf.tasks import forms
 from bert_tf.tokenization import base
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep.pair_jobs import LabelledJob, TargetJob
@@ -97,7 +96,7 @@ def is_wrapped(lines):
 
 
 def _warn_of_other_text(paths):
-    forms.warn_of_tables(paths)
+    files.warn_of_tables(paths)
     path = paths[0]
     try:
         with files.open_unpacked(path) as file:
@@ -130,7 +129,7 @@ def flags_of(recipe: recipes.Recipe) -> list[type]:
 
 def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further: Any) -> None:
     """Makes the records and reports on them. `further` are objects of the recipe's `flags_of`."""
-    made_by = (runner or RunnerFlags()).open()
+    made_by = runner.open() if runner and flags.changed(runner) else None
     kinds = flags_of(recipes.find(job.recipe))
     for part in further:
         flags.check(part)

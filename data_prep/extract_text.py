@@ -29,7 +29,6 @@ from bert_tf import files, flags
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_library_name
 from bert_tf.flags import REQUIRED, only, option, without
-from bert_tf.tasks import forms
 from data_prep import prose, sentences
 from data_prep.containers import is_plain
 from data_prep.corpora import AUTO, PART, Corpus
@@ -207,7 +206,7 @@ def main(job: ExtractTextFlags) -> None:
     written = list(filter(None, (job.output_file, job.eval_file)))
     sources = [source for name in job.input_file for source in (    # data sets are as they are
         [name] if is_library_name(name) else files.find_files([name], "input_file", written))]
-    forms.warn_of_tables(filter(is_plain, sources))
+    files.warn_of_tables(filter(is_plain, sources))
     with contextlib.ExitStack() as stack:
         outputs = {flag: _Output(getattr(job, flag), flag, stack)
                    for flag in ("output_file", "eval_file") if getattr(job, flag)}

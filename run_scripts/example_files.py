@@ -21,8 +21,10 @@ from bert_tf.data.text.vectors import SEPARATOR
 from bert_tf.errors import InputError
 from bert_tf.files import (
     STANDARD,
+    TABLES,
     as_file,
     check_input,
+    ending,
     exists,
     is_folder,
     same_file,
@@ -35,10 +37,10 @@ from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Malformed, texts_of
 from bert_tf.tasks.rows import Omissions, Table
 from bert_tf.tasks.tag_schemes import is_tag_of
-from bert_tf.tasks.task import TABLES, Split
+from bert_tf.tasks.task import Split
 from bert_tf.tasks.task_flags import COLUMNS
 
-FORMATS = ("lines", *TABLES)
+FORMATS = ("lines", *dict.fromkeys(TABLES.values()))
 # Of words, for a tagger: how each is read. JSON comes with `annotations.read_rows`.
 _WORDS = {forms.WORDS: rows.read_sentences, forms.CONLLU: conllu.read_sentences}
 INPUT_FORMATS = (*FORMATS, *_WORDS)
@@ -62,7 +64,7 @@ class Row(typing.NamedTuple):
 
 def format_of(path: str, default: str = "lines") -> str:
     """Returns the format of an output that the ending of its name tells, else `default`."""
-    return forms.TABLES.get(forms.ending(path), default)
+    return TABLES.get(ending(path), default)
 
 
 def readable(path: str, form: str | None = None) -> str:
@@ -73,17 +75,17 @@ def readable(path: str, form: str | None = None) -> str:
 
 
 def form_of(path: str, saved, text_column: str) -> str:
-    """Returns the form of a file to predict, as fine-tuning reads it: "lines", one of `TABLES`, or
+    """Returns the form of a file to predict, as fine-tuning reads it: "lines", that of a table, or
     for a tagger "words", "conllu" or "annotations"; InputError if it has another form, or can't be
     told. `saved` is the model's `SavedTask`, or None; `text_column` is named by a flag, or ""."""
     if path == STANDARD:
         return "lines"
     if saved and saved.task.kind.format == forms.WORDS:
         is_named = bool(text_column) and not text_column.removeprefix("-").isdecimal()
-        if forms.ending(path) == ".csv" or is_named and forms.ending(path) == ".tsv":
+        if ending(path) == ".csv" or is_named and ending(path) == ".tsv":
             return forms.form_of_table(path)
         form = forms.form_of_words(path)
-        if form != forms.WORDS or forms.ending(path) in (*forms.WORD_ENDINGS, ".tsv"):
+        if form != forms.WORDS or ending(path) in (*forms.WORD_ENDINGS, ".tsv"):
             return form
         return forms.WORDS if _are_words(path, saved.task.labels) else "lines"
     form = forms.form_of(path)
@@ -138,7 +140,7 @@ def known_columns(saved) -> dict:
         return saved.columns
     splits = getattr(TASKS.get(saved.task.name), "splits", {})
     return next((vars(split) for name, split in splits.items()
-                 if name.startswith("test") and split.format in TABLES), {})
+                 if name.startswith("test") and split.format in TABLES.values()), {})
 
 
 def read_words(path: str, form: str, saved, text_column: str, omissions: Omissions

@@ -20,13 +20,13 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints import names
 from bert_tf.errors import InputError, counted
-from bert_tf.files import STANDARD, fetched, make_folder, shown_name
+from bert_tf.files import STANDARD, TABLES, fetched, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import forms
 from bert_tf.tasks.named import layout_of
 from bert_tf.tasks.rows import Omissions, read_lines
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task import TABLES, Split
+from bert_tf.tasks.task import Split
 from run_scripts import commands, example_files
 
 # Formats of the output for forms of words.
@@ -89,14 +89,14 @@ def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: 
     """Returns the `Row`s of the input, whose form is known; InputError for a flag that is not for
     this form, or first lines that can't be read."""
     refused = {"lines": ("text_a_column", *_OF_TABLES, "skip_malformed_lines"),
-               **dict.fromkeys(TABLES, ())}.get(form, _OF_TABLES)
+               **dict.fromkeys(TABLES.values(), ())}.get(form, _OF_TABLES)
     if wrong := [name for name in refused if getattr(job, name)]:
         how = "line by line" if form == "lines" else f"as {form}"
         raise InputError(f"--{wrong[0]} is for tables, and {shown_name(job.input_file)} is read "
                          f"{how}; leave the flag out, or give --input_format.")
     if form == "lines":
         return example_files.text_rows(read_lines(job.input_file))
-    if form in TABLES:
+    if form in TABLES.values():
         return example_files.read_table(job.input_file, columns_of(job, saved, form), omissions)
     if not (saved and saved.task.kind.format == forms.WORDS):
         raise InputError(f"--input_format={form} is for taggers; give another format.")

@@ -27,7 +27,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.files.places import (
     file_size,
     files_under,
@@ -56,6 +56,8 @@ _PACKINGS = {_GZIP: lambda file: gzip.GzipFile(fileobj=file), b"\xfd7zXZ\0": lzm
 _LONGEST_MARK = max(map(len, _PACKINGS))
 # Ends of the names of packed files.
 _PACKED = (".gz", ".xz", ".bz2", ".zst")
+# Tables by the endings of their names. The objects of "jsonl" are on a line each, or in a list.
+TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 # Bytes that a request to a store asks for: a look at a file's head costs no more.
 _BLOCK = 4 << 20
 # Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
@@ -188,6 +190,18 @@ def is_gzip(path):
 def unpacked_name(path: str) -> str:
     """Returns the name of a file without the end that says how it is packed."""
     return path[:path.rindex(".")] if path.lower().endswith(_PACKED) else path
+
+
+def ending(path: str) -> str:
+    """Returns the ending of a name, in small letters and without that of a compressed file."""
+    return os.path.splitext(unpacked_name(path))[1].lower()
+
+
+def warn_of_tables(paths: collections.abc.Iterable[str]) -> None:
+    """Warns if a file, which is read as plain text, has the name of a table."""
+    if path := next((path for path in paths if ending(path) in TABLES), ""):
+        warn(f"{shown_name(path)} is read as plain text, with the names, numbers and quotes of a "
+             "table; save its texts alone in a .txt file (bert-extract-text reads JSON lines).")
 
 
 def is_packed(path: str) -> bool:

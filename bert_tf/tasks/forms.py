@@ -3,20 +3,18 @@ prediction and the other commands that read examples share this rule."""
 
 import os
 import re
-from collections.abc import Iterable
 
-from bert_tf.errors import InputError, warn
+from bert_tf.errors import InputError
 from bert_tf.files import (
+    TABLES,
+    ending,
     is_file,
     is_folder,
     is_library_name,
     open_unpacked,
     shown_name,
-    unpacked_name,
 )
 
-# Tables by the endings of their names. The objects of "jsonl" are on a line each, or in a list.
-TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 # Of files for a tagger.
 CONLLU, ANNOTATIONS, WORDS = "conllu", "annotations", "words"
 BRAT = ".ann"
@@ -46,11 +44,6 @@ def head(path: str) -> bytes:
     """Returns the first bytes of a file, unpacked and without a byte-order mark."""
     with open_unpacked(path) as file:
         return file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
-
-
-def ending(path: str) -> str:
-    """Returns the ending of a name, in small letters and without that of a compressed file."""
-    return os.path.splitext(unpacked_name(path))[1].lower()
 
 
 def form_of(path: str) -> str:
@@ -111,13 +104,6 @@ def form_of_table(path: str) -> str:
         raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "
                          "names its format; .gz or another compression may follow.")
     return form
-
-
-def warn_of_tables(paths: Iterable[str]) -> None:
-    """Warns if a file, which is read as plain text, has the name of a table."""
-    if path := next((path for path in paths if ending(path) in TABLES), ""):
-        warn(f"{shown_name(path)} is read as plain text, with the names, numbers and quotes of a "
-             "table; save its texts alone in a .txt file (bert-extract-text reads JSON lines).")
 
 
 def check_lines(path: str) -> None:

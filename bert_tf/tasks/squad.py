@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 
 from bert_tf.errors import InputError
-from bert_tf.files import file_size, is_library_name, open_file, shown_name
-from bert_tf.tasks import forms
+from bert_tf.files import ending, file_size, is_library_name, open_file, shown_name
 from bert_tf.tasks.json_elements import read_elements
 from bert_tf.tasks.libraries import read_library
 from bert_tf.tasks.question_files import ALIASES, OFFICIAL, form_of, read_questions
@@ -178,7 +177,7 @@ def _raw_paragraphs(path, is_training=False):
         for context, asked in read_questions(path, form, is_training):
             yield context, [(_with_text_id(raw), where) for raw, where in asked]
         return
-    if forms.ending(str(path)) in (".csv", ".tsv"):
+    if ending(str(path)) in (".csv", ".tsv"):
         raise InputError(f"{shown_name(path)} is a table, which is not read here; save it as JSON "
                          "lines with id, question, context and answers, as SQuAD's rows have them.")
     articles = read_elements(path, "data")

@@ -9,14 +9,13 @@ import os
 import typing
 
 from bert_tf.errors import InputError, counted
+from bert_tf.files import TABLES, is_file, is_folder, is_library_name, join_path, match_names
 from bert_tf.files import exists as is_there
-from bert_tf.files import is_file, is_folder, is_library_name, join_path, match_names
 from bert_tf.heads import BILSTM, HEADS
 from bert_tf.tasks import kinds
 from bert_tf.tasks.reading import Example
 
 OWN = "own"         # name of a task that files of a user describe
-TABLES = ("tsv", "csv", "jsonl")    # formats with columns
 OF_WORDS = ("words", "conllu", "annotations")
 
 
@@ -251,7 +250,7 @@ class Task:
             return {}
         if train.format in OF_WORDS:
             return {"texts": train.texts, "format": train.format}
-        if train.format not in TABLES:
+        if train.format not in TABLES.values():
             return {}
         columns = {"texts": train.texts, "choices": train.choices}
         if not train.header:

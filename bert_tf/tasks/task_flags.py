@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 
 from bert_tf.errors import InputError
-from bert_tf.files import is_file, is_library_name, join_path
+from bert_tf.files import TABLES, ending, is_file, is_library_name, join_path
 from bert_tf.flags import changed, check, check_used, option, without
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.kinds.table import KINDS
@@ -267,7 +267,7 @@ def kind_of_files(given: Mapping[str, typing.Any]) -> str:
         return "multiple_choice"
     paths = [join_path(given.get("data_dir", ""), given[name])
              for name in ("train_file", "dev_file", "test_file") if given.get(name)]
-    has_words = any(forms.is_brat(path) or forms.ending(path) not in forms.TABLES
+    has_words = any(forms.is_brat(path) or ending(path) not in TABLES
                     for path in paths if not is_library_name(path))
     return "tagging" if has_words and not given.keys() & _OF_TABLES else "classification"
 
@@ -383,11 +383,11 @@ def _missing_column(flags):
     """The sentence that asks for the text's column in the user's tables; "" without one."""
     for split in ("train", "dev", "test"):
         file = getattr(flags, f"{split}_file")
-        if file and forms.ending(file) in forms.TABLES:
+        if file and ending(file) in TABLES:
             names = None
             with contextlib.suppress(InputError, OSError):      # whoever reads the file names it
                 names = Table(join_path(flags.data_dir, file), Split(
-                    (), (), format=forms.TABLES[forms.ending(file)], header=flags.header),
+                    (), (), format=TABLES[ending(file)], header=flags.header),
                     Omissions(True)).names
             known = f" (its columns are {', '.join(names)})" if names else ""
             return (f"--text_a_column must be given: the column of the text in --{split}_file"

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.files import as_file, is_pipe, shown_name
+from bert_tf.files import as_file, is_pipe, shown_name, warn_of_tables
 from bert_tf.tasks import forms
 from bert_tf.tasks.rows import Omissions, json_rows
 from bert_tf.tasks.saved_task import SavedTask
@@ -122,7 +122,7 @@ def test_a_pipe_is_read_as_often_as_needed(tmp_path):
 
 
 def test_tables_that_are_read_as_plain_text_are_told_of(capsys):
-    forms.warn_of_tables(["a.txt", "b.csv.txt", "c"])
+    warn_of_tables(["a.txt", "b.csv.txt", "c"])
     assert capsys.readouterr().err == ""
-    forms.warn_of_tables(["a.txt", "posts.CSV.gz", "b.jsonl"])
+    warn_of_tables(["a.txt", "posts.CSV.gz", "b.jsonl"])
     assert "warning: posts.CSV.gz is read as plain text" in capsys.readouterr().err
