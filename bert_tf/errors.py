@@ -49,7 +49,7 @@ def check_least(name: str, value: Any, least: int = 1) -> None:
 
 def counted(number: int, noun: str) -> str:
     """Returns "1 text", "2 texts" and so on."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:

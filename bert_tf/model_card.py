@@ -113,8 +113,9 @@ def _pipeline(name, saved):
     """The Hub's name of the task of transformers' class, else of a `SavedTask`, or ""."""
     if name.endswith("ForPreTraining"):     # with a masked LM, or a head that the Hub can't name
         from bert_tf.checkpoints.huggingface_models import MODELS
-        return "fill-mask" * any(name == f"{model.classes}{end}" and "masked_lm" in heads
-                                 for model in MODELS.values() for end, heads in model.pretraining)
+        fills = any(name == f"{model.classes}{end}" and "masked_lm" in heads
+                    for model in MODELS.values() for end, heads in model.pretraining)
+        return "fill-mask" if fills else ""
     if not name and saved:
         head, _ = saved.task.kind.head(saved.task, saved.options)
         return _PIPELINES.get(getattr(HEADS.get(head), "huggingface", ""), "")
@@ -158,15 +159,15 @@ def card(folder: str, base: str | None = "", command: str = "", source: str = ""
     sections = {
         "Data": _data(source, flags, temporary),
         "Settings": _table("setting", _settings(saved, flags, trial)),
-        "Scores": f"{scored}\n\n" * bool(scored and rows) + rows,
+        "Scores": f"{scored}\n\n{rows}" if scored and rows else rows,
         "Labels": _labels(saved) or "\n".join(      # of a model of several tasks
             f"- {task}: {_labels(each) or 'no labels'}" for task, each in _saved_tasks(source)),
         "Use": snippet and f"```python\n{snippet}\n```",
         "Made by": textwrap.indent(_shown(files.name_of_copies(command or " \\\n    ".join(
             map(shlex.quote, filter(None, flags))))), "    "),
         "Licence": licensed}
-    what = _what(kind, config, saved, _shown(f"={base}")[1:]) + f" {note}" * bool(note)
-    return "\n\n".join((head, f"# {name}", what, *(
+    what = _what(kind, config, saved, _shown(f"={base}")[1:])
+    return "\n\n".join((head, f"# {name}", f"{what} {note}".rstrip(), *(
         f"## {title}\n\n{text}" for title, text in sections.items() if text))) + "\n"
 
 
@@ -191,8 +192,9 @@ def _what(kind, config, saved, base):
     text = f"A model of type {kind}"
     if saved:
         text += f", fine-tuned for {saved.task.kind.title}"
-        text += f" ({saved.task.name})" * (saved.task.name != "own")
-    text += f"{': ' * bool(sizes)}{sizes}."
+        if saved.task.name != "own":
+            text += f" ({saved.task.name})"
+    text += f": {sizes}." if sizes else "."
     if base:
         text += f" It began with the weights of `{base}`."
     return text
@@ -200,8 +202,8 @@ def _what(kind, config, saved, base):
 
 def _table(heading, rows):
     """A table in Markdown of (name, value); "" without rows."""
-    return f"| {heading} | value |\n|---|---|\n" * bool(rows) + "\n".join(
-        f"| {name} | {value} |" for name, value in rows)
+    lines = [f"| {name} | {value} |" for name, value in rows]
+    return "\n".join([f"| {heading} | value |", "|---|---|", *lines]) if lines else ""
 
 
 def _settings(saved, flags, trial):

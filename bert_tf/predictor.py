@@ -140,8 +140,8 @@ class Predictor:
         if self._fill:
             return f"Predictor({self._fill!r})"
         labels = ", ".join(self._saved.task.label_names or self._saved.task.labels)
-        return (f"Predictor({self._kind.title}{' into ' * bool(labels)}{labels}; texts of up to "
-                f"{self._length} tokens)")
+        title = f"{self._kind.title} into {labels}" if labels else self._kind.title
+        return f"Predictor({title}; texts of up to {self._length} tokens)"
 
     @property
     def saved_task(self) -> SavedTask | None:

@@ -104,7 +104,7 @@ def main(job: ExtendVocabFlags) -> None:
         file.writelines(f"{token}\n" for token in new.tokens)
     added = [word for word in words if word not in vocabulary.ids]
     print(f"{job.output_file}: {new.size} tokens, {len(added)} new ({', '.join(added[:20])}"
-          f"{', ...' * (len(added) > 20)}); {len(words) - len(added)} were there.")
+          f"{', ...' if len(added) > 20 else ''}); {len(words) - len(added)} were there.")
 
 
 if __name__ == "__main__":

@@ -264,7 +264,9 @@ class _Output:
         self._file = stack.enter_context(files.write_aside(path, "wb"))
 
     def write(self, sentences):
-        text = "\n" * bool(self.documents) + "".join(f"{line}\n" for line in sentences)
+        text = "".join(f"{line}\n" for line in sentences)
+        if self.documents:
+            text = f"\n{text}"
         self.size += self._file.write(text.encode("utf-8"))
         self.documents += 1
         self.sentences += len(sentences)

@@ -264,7 +264,7 @@ def _why_no_record(job, recipe, counts):
     names, sentences = ", ".join(job.input_file[:3]), counts.get("sentences", 0)
     if not sentences:
         return f"--input_file: {names} holds no text; name files with text."
-    ending = ", and no blank line ends the last document" * bool(counts.get("open_documents"))
+    ending = ", and no blank line ends the last document" if counts.get("open_documents") else ""
     return (f"--input_file: {names} has {counted(sentences, 'sentence')}, which make no record of "
             f"--recipe={recipe.name}: each is too short or longer than "
             f"--max_seq_length={job.max_seq_length}, or they are too few{ending}. Give other text, "

@@ -252,7 +252,7 @@ def main(job: VerifyRecordsFlags) -> None:
     if not checked:
         raise InputError("--input_file names neither records nor a manifest; name one of them.")
     print(f"{checked} file{'s are' if checked > 1 else ' is'} sound"
-          f"{f', {records:,} records as in the manifests' * bool(records)}.")
+          f"{f', {records:,} records as in the manifests' if records else ''}.")
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ class ExportFlags:
             raise InputError(f"--labels names {len(self.labels)} labels, which don't fit "
                              f"--task={self.task} --num_labels={self.num_labels}.")
         if self.task in _COUNTED and not (self.labels or self.num_labels > 0):
-            names = "--labels or " * (self.task in _NAMED)
+            names = "--labels or " if self.task in _NAMED else ""
             raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
         if self.long_text != TRUNCATE and not (self.format == "text" and self.task in _OF_WINDOWS):
             raise InputError(f"--long_text={self.long_text} is for --format=text and models of "

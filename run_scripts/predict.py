@@ -133,7 +133,7 @@ def main(job: PredictFlags) -> None:
                                       functools.partial(example_files.writer, to))
     predictor.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
-        left = f", {counted(omissions.malformed, 'line')} left out" * bool(omissions.malformed)
+        left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""
         print(f"{job.output_file}: {counted(count, 'prediction')}{left}")
 
 

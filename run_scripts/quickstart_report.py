@@ -79,7 +79,7 @@ def _table(headings: Sequence[str], rows: Sequence[Iterable[str]],
              + "</tr>"]
     for number, row in enumerate(rows):
         cells = [html.escape(text) for text in row]
-        mark = ' class="right"' * bool(right and right[number])
+        mark = ' class="right"' if right and right[number] else ""
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells[:-1])
                      + f"<td{mark}>{cells[-1]}</td></tr>")
     return "\n".join(lines) + "\n</table>"

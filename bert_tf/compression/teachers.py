@@ -136,7 +136,7 @@ class Teachers:
         saved = self.members[0].saved.task
         if saved.kind != task.kind or task.labels and set(task.labels) != set(saved.labels):
             raise InputError(f"--teacher: {self.members[0].folder} was trained for "
-                             f"{saved.kind.title}{', with the labels ' * bool(saved.labels)}"
+                             f"{saved.kind.title}{', with the labels ' if saved.labels else ''}"
                              f"{', '.join(saved.labels)}, not for {task.name}; name a model of "
                              "this task.")
 

@@ -68,6 +68,6 @@ def vectors_of_tokens(path: str, tokenizer: Tokenizer, width: int, flag: str
     others = len(vectors) - len(exact)
     size = tokenizer.vocabulary.size
     print(f"{path}: vectors of {len(vectors):,} of {size:,} tokens ({len(vectors) / size:.1%})"
-          f"{f', {others:,} of them in lower case alone' * bool(others)}", flush=True)
+          f"{f', {others:,} of them in lower case alone' if others else ''}", flush=True)
     order = np.array(sorted(vectors), np.int64)
     return order, np.stack([vectors[index] for index in order.tolist()])

@@ -72,8 +72,8 @@ def check_onnx(int8: bool = False) -> None:
     """Raises InputError if a package that writes ONNX is not installed."""
     for name in ("tf2onnx", *["onnxruntime"] * int8):
         if not importlib.util.find_spec(name):
-            raise InputError(f"ONNX{' in 8 bits' * int8} needs the package {name}: pip install "
-                             "'bert_tf[onnx]', or '.[onnx]' in a clone.")
+            raise InputError(f"ONNX{' in 8 bits' if int8 else ''} needs the package {name}: pip "
+                             "install 'bert_tf[onnx]', or '.[onnx]' in a clone.")
 
 
 def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False,

@@ -351,7 +351,7 @@ def parse_heads(pairs: list[str], config: Any, flag: str) -> list[tuple[int, int
                 and int(head) - 1 in _heads(config, int(layer) - 1)):
             raise InputError(f"--{flag}: {pair!r} names no head; give layer:head, from 1:1 to "
                              f"{config.depth}:{config.num_attention_heads}"
-                             f"{', that was not pruned' * bool(config.pruned_heads)}.")
+                             f"{', that was not pruned' if config.pruned_heads else ''}.")
         heads.append((int(layer) - 1, int(head) - 1))
     return sorted(set(heads))
 

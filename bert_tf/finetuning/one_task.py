@@ -180,7 +180,7 @@ def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
                          f"{task.kind.title}; name another --{flag}.")
     known = saved.task.labels
     if task.labels and not task.kind.fits_labels(task.labels, known):
-        how = ", the same in another order" * (set(task.labels) == set(known))
+        how = ", the same in another order" if set(task.labels) == set(known) else ""
         name = "--labels" if task.name == OWN else task.name
         raise InputError(f"{path} knows the labels {', '.join(known)}, but {name} has "
                          f"{', '.join(task.labels)}{how}; name another --{flag}.")
@@ -265,7 +265,7 @@ def _obstacle(model, saved, task, task_flags, options):
     path = model.path
     if task.kind != saved.task.kind:
         is_open = saved.task.kind.job == task.kind.job and not task_flags.names_kind
-        advice = f" (--task_kind={saved.task.kind.name} trains its head further)" * is_open
+        advice = f" (--task_kind={saved.task.kind.name} trains its head further)" if is_open else ""
         return f"{path} is a model for {saved.task.kind.title}, not for {task.kind.title}{advice}"
     head = saved.task.kind.head(saved.task, saved.options)[0]
     if head not in model.weights.heads:
@@ -303,5 +303,5 @@ def _training_set(task, task_flags, saved):
 
 
 def _list(labels):
-    more = f" and {len(labels) - _SHOWN} more" * (len(labels) > _SHOWN)
+    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
     return ", ".join(map(str, labels[:_SHOWN])) + more

@@ -68,7 +68,7 @@ class FineTuneRun:
                     print(f"  {member.name:{width}}  {split}: " + "  ".join(
                         f"{name.removeprefix(member.score_name(split, ''))} {value:.4f}"
                         for name, value in split_scores[-1].items())
-                        + f"  {DEGENERATE}" * degenerate[-1], flush=True)
+                        + (f"  {DEGENERATE}" if degenerate[-1] else ""), flush=True)
             scores |= member.join_scores(split_scores)
         if not self.deciding:
             return {**dict(zip(["loss"], losses)), **scores,

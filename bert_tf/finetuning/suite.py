@@ -77,7 +77,7 @@ class SuiteRun:
             if cell.begins_with and cell.begins_with not in names:
                 raise InputError(f"{cell.row.task} needs the model of {cell.begins_with}, which is "
                                  f"not among --tasks; add it, or leave {cell.row.task} "
-                                 f"out{', or leave --intermediate out' * cell.trains}.")
+                                 f"out{', or leave --intermediate out' if cell.trains else ''}.")
         needed = {cell.begins_with for cell in cells}
         return sorted(cells, key=lambda cell: (cell.row.task not in needed, not cell.trains))
 

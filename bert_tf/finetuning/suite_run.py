@@ -195,7 +195,7 @@ def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
             for name, of in metrics.items():
                 if is_of(name if run.suite.ways else name.removeprefix("test/"),
                          (*row.metrics, *row.shown)):
-                    mark = " *" * (point == task.get("chosen"))
+                    mark = " *" if point == task.get("chosen") else ""
                     lines.append(f"| {row.task} | {name} | {point}{mark} | " + " | ".join((
                         f"{100 * of['mean']:.1f} ± {100 * of['stdev']:.1f}",
                         f"{100 * of['median']:.1f}", f"{100 * max(of['values'].values()):.1f}",
@@ -295,8 +295,9 @@ def plan(run: SuiteRun) -> list[str]:
         begins = {MAJORITY: "no model: " + MAJORITY.replace("_", " ")}.get(
             first.point, first.begins_with and f"the model of {first.begins_with}")
         steps = sorted({load.steps for _, load in cells})
+        span = f"{steps[0]:,}-{steps[-1]:,}" if len(steps) > 1 else f"{steps[0]:,}"
         rows.append((task, begins or "the model", str(len(cells)), str(len(left)),
-                     f"{load.examples:,}", f"{steps[0]:,}" + f"-{steps[-1]:,}" * (len(steps) > 1),
+                     f"{load.examples:,}", span,
                      f"about {duration(seconds)}" if left else "done"))
     heading = ("task", "begins with", "runs", "left", "examples", "steps a run", "time left")
     widths = [max(map(len, column)) for column in zip(heading, *rows)]

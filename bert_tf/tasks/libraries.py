@@ -121,7 +121,7 @@ def _hub_rows(data_set, is_kept):
         rows = _loaded(datasets, data_set, {"split": data_set.split, "streaming": not is_kept})
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{HUB}{data_set.name}: there is no split {data_set.split!r}"
-                         f"{f' of {data_set.config!r}' * bool(data_set.config)} "
+                         f"{f' of {data_set.config!r}' if data_set.config else ''} "
                          f"({_first_line(error)}).") from error
     for row in rows:
         yield _plain(row, rows.features)

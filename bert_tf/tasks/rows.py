@@ -173,7 +173,7 @@ class Table:
         first = next(rows, None)
         if first is None:
             raise InputError(f"{self._path} is empty: it must hold at least one example"
-                             f"{' below its header' * bool(self.names)}.")
+                             f"{' below its header' if self.names else ''}.")
         if self._keyed:
             self.names = list(first[1])
         else:

@@ -228,8 +228,8 @@ def write_archive(folder: str, suite: Suite, folders: Mapping[str, str]
 
 def describe_archive(folder: str, names: list[str], missing: list[str]) -> str:
     """Returns a line on the files of the archive in a folder, and on the server's missing files."""
-    return (f"wrote {os.path.join(folder, ARCHIVE)} with {', '.join(names)}"
-            f"{'; the server also wants ' * bool(missing)}{', '.join(missing)}")
+    line = f"wrote {os.path.join(folder, ARCHIVE)} with {', '.join(names)}"
+    return f"{line}; the server also wants {', '.join(missing)}" if missing else line
 
 
 def write_archives(folder: str, suites: Iterable[str]) -> None:

@@ -278,8 +278,8 @@ class Task:
                 return path
         if needed is not None:
             files = tuple(os.path.join(name, needed, "*.txt") for name in files)
-        where = f" in {data_dir!r}" * bool(data_dir)
-        of = f" of {self.name}" * (self.name != OWN)
+        where = f" in {data_dir!r}" if data_dir else ""
+        of = "" if self.name == OWN else f" of {self.name}"
         raise InputError(f"there is no {' or '.join(files)}{where} (the {split} file{of}); name "
                          "the right file, or its folder with --data_dir.")
 

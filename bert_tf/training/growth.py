@@ -153,8 +153,8 @@ def _check_depths(stacking, config, networks):
                 raise InputError(
                     f"--stack_layers={','.join(stacking.stack_layers)}: a network of {high} layers "
                     f"can't be made from whole copies of {low} layers"
-                    + ", which the generator would need (--generator_layers)" * (number > 0)
-                    + "; each number must be a multiple of the one before.")
+                    f"{', which the generator would need (--generator_layers)' if number else ''}"
+                    "; each number must be a multiple of the one before.")
     return depths
 
 

@@ -54,7 +54,9 @@ class Progress:
         self._is_told = False
 
     def _say(self, text):
-        self._output.write("\r\x1b[K" * self._is_terminal + text)
+        if self._is_terminal:
+            text = f"\r\x1b[K{text}"     # instead of the last line
+        self._output.write(text)
         self._output.flush()
 
     def look(self) -> None:
@@ -70,8 +72,9 @@ class Progress:
         steps, elapsed = step - self.first[0], now - self.first[1]
         if steps and elapsed >= _SAMPLE and (self._is_terminal or not self._is_told):
             left = duration((self._total - step) / steps * elapsed)
+            end = "" if self._is_terminal else "\n"
             self._say(f"step {step:,}/{self._total:,}, {steps / elapsed:.3g} steps per second, "
-                      f"about {left} left" + "\n" * (not self._is_terminal))
+                      f"about {left} left{end}")
             self._is_told = True
 
     def _watch(self):

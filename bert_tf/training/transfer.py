@@ -107,7 +107,8 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
                          f"teacher, from 0 to {taught.depth - 1}, for each of the network's "
                          f"{own.depth} layers.")
     source, taken = variables(teacher), "embeddings|encoder/|masked_lm/output_bias"
-    taken += "|masked_lm/transform" * vocab_transform
+    if vocab_transform:
+        taken += "|masked_lm/transform"
     for name, variable in variables(learner).items():
         name = renumbered(name, layers)
         if not re.match(taken, name):

@@ -93,7 +93,7 @@ class TableFlags(RunFlags):
 
     def squad_files(self, column: str) -> list[str]:
         """The files to train on and to score of a column of SQuAD."""
-        version = "_v2" * column.startswith("SQuAD2.0")
+        version = "_v2" if column.startswith("SQuAD2.0") else ""
         return [getattr(self, f"squad{version}_{part}_file") for part in ("train", "predict")]
 
 

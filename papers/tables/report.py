@@ -20,7 +20,7 @@ def lines(table: Table, figures: Mapping[str, Mapping[str, dict]],
     seeds = len(job.all_seeds)
     places = [place for row in figures.values() for place in row.values()]
     text = [f"# {table.title}", "", f"    {command(table, job)}", "",
-            f"Ours: mean ± standard deviation, (median), of {seeds} seed{'s' * (seeds > 1)}"
+            f"Ours: mean ± standard deviation, (median), of {seeds} seed{'s' if seeds > 1 else ''}"
             + (("; in brackets the published figure, of " if table.published else "; published: ")
                + table.source) * bool(table.source) + "."
             + " A figure without ± is one measurement, which all seeds share."

@@ -314,7 +314,7 @@ def _guess(fill, sentences, counts, seed):
     for one in guesses:
         print(f"  {one.sentence}\n      {one.word!r} stood there; guesses: " + ", ".join(
             f"{text} {probability:.0%}" for text, probability in one.guesses)
-            + "  <- right" * one.is_hit)
+            + ("  <- right" if one.is_hit else ""))
     print(f"{sum(one.is_hit for one in guesses)} of {len(words)} words are among the {_GUESSES} "
           "guesses")
     return guesses, always

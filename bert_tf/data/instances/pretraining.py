@@ -378,7 +378,7 @@ def _warnings_on_units(record):
     share = counts.get("joined_tokens", counts["tokens"]) / max(counts["tokens"], 1)
     if share > _FEW_JOINED:
         return
-    almost = "almost " * (share > 0)
+    almost = "almost " if share else ""
     if units == "words":
         yield (f"{almost}no word of the text has two tokens, so whole-word masks are "
                "masks of single tokens. In Chinese and other text whose words are runs of "
@@ -417,7 +417,7 @@ def _warnings_on_texts(record):
     pairing = PAIRINGS[segments.pairing]
     # Where a sequence may end with a part of a sentence, some is left out of any text.
     if used < (0.7 if pairing.in_order else 0.95) and (not ends or counts.get("left_out")):
-        ending = " and in documents that no blank line ends" * bool(counts.get("open_documents"))
+        ending = " and in documents that no blank line ends" if counts.get("open_documents") else ""
         place = (f"in sentences that are longer than --max_seq_length{ending}: raise it, or give "
                  "shorter sentences, one per line.")
         if pairing.in_rows:

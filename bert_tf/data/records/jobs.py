@@ -265,7 +265,7 @@ class _Report:
         self.results, self._count = results, count
         self._before, self._start = len(results), time.monotonic()
         if results:
-            of_count = f" of {count}" * bool(count)
+            of_count = f" of {count}" if count else ""
             print(f"{len(results)}{of_count} pieces were finished before", flush=True)
 
     def add(self, index, result):

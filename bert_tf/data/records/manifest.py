@@ -49,7 +49,7 @@ def shard_name(output_file: str, index: int, count: int) -> str:
     """`output_file` itself where it is the only shard, else `name-00003-of-00008` (before .gz)."""
     if count == 1:
         return output_file
-    ending = ".gz" * output_file.endswith(".gz")
+    ending = ".gz" if output_file.endswith(".gz") else ""
     return f"{output_file.removesuffix(ending)}-{index:05d}-of-{count:05d}{ending}"
 
 

@@ -57,7 +57,7 @@ def table_for(weights: Weights) -> Format:
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     config = weights.config
     safetensors_files.write(folder, openai_gpt.join(tensors), {
-        "architectures": [f"OpenAIGPT{'DoubleHeads' * bool(weights.heads)}Model"],
+        "architectures": [f"OpenAIGPT{'DoubleHeads' if weights.heads else ''}Model"],
         "model_type": TYPE, **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "afn": config.hidden_act, "n_special": openai_gpt.SPECIAL,
         "summary_type": "cls_index", "summary_use_proj": True})

@@ -73,7 +73,7 @@ class Sources:
                 for side, length in (("input", max_seq_length), ("target", max_target_length)))
             tasks[file.name] = inputs, targets
             cuts.append(f"; cut to fit: {counted(cut, 'input')} (--max_seq_length), "
-                        f"{counted(more, 'target')} (--max_target_length)" * bool(cut or more))
+                        f"{counted(more, 'target')} (--max_target_length)" if cut or more else "")
         rates = mixing_rates([len(file.examples) for file in files], self.maximum, self.temperature)
         print("training on " + ", ".join(
             f"{file.name} ({len(file.examples):,} examples, {rate:.1%} of a batch{cut})"

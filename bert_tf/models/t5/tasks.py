@@ -180,7 +180,7 @@ def _read_tags(path, has_targets):
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
     """Yields the examples of a user's file: input, tab, target; no header; quotes are plain."""
     width, line = 1 + has_targets, 0
-    columns = "an input" + ", a tab and a target" * has_targets
+    columns = "an input, a tab and a target" if has_targets else "an input"
     if forms.form_of(path) not in ("", "tsv"):
         raise InputError(f"{path} is a table or JSON, and each line must have {columns}; convert "
                          "it.")

@@ -37,7 +37,7 @@ def _mesh_table(has_encoder, is_legacy):
                  (f"{stack}/layer_norm/scale", f"{stack}/{last}/scale", SELF)]
         for number, (part, kind, matrices) in enumerate(parts(stack, has_encoder)):
             ours, layer = f"{stack}/layer_{{i}}/{part}", f"{block}/layer_{number:03}"
-            end = "/kernel" * (part == "feed_forward")
+            end = "/kernel" if part == "feed_forward" else ""
             rows += [(f"{ours}/layer_norm", f"{layer}/{inner}", (("/scale", "/scale"),)),
                      *((f"{ours}/{own}/kernel", f"{layer}/{kind}/{name}{end}", SELF)
                        for own, name in matrices.items())]

@@ -101,7 +101,8 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     except (InputError, TypeError, ZeroDivisionError) as error:
         path = rules.beside(file, "config.json")
         raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
-    prefix = "transformer." * any(name.startswith("transformer.") for name in tensors)
+    has_prefix = any(name.startswith("transformer.") for name in tensors)
+    prefix = "transformer." if has_prefix else ""
     words, tensors = f"{prefix}word_embedding.weight", dict(tensors)
     if {"lm_loss.weight", words} <= tensors.keys():
         safetensors_files.set_copy_aside(tensors, "lm_loss.weight", words, file)
@@ -122,8 +123,8 @@ def table_for(weights: Weights) -> Format:
     if len(heads) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(heads)}, but a Hugging "
                          f"Face class has one head; give --leave_out={','.join(heads[1:])}.")
-    return _hf_table("transformer." * len(heads), next(iter(heads), None),
-                     (_SPAN_NOTE,) * ("answer_span" in heads))
+    return _hf_table("transformer." if heads else "", next(iter(heads), None),
+                     (_SPAN_NOTE,) if "answer_span" in heads else ())
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
@@ -140,7 +141,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": huggingface_config.THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
-        "summary_activation": "tanh" * config.use_summ_proj,
+        "summary_activation": "tanh" if config.use_summ_proj else "",
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
         **huggingface_config.describe_labels(weights, heads), **beams, **problem})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)
