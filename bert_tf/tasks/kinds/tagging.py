@@ -210,11 +210,10 @@ class Tagging(LabelledKind):
         path = os.path.join(folder, f"{source.split}_predictions.txt")
         with write_aside(path) as file:
             for example, last, *sentence in zip(examples, examples[:1] + examples, *columns):
-                if example.document != last.document:
-                    file.write("\n")
-                file.writelines(" ".join(cell.replace(" ", _NO_BREAK) for cell in line) + "\n"
-                                for line in zip(*sentence, strict=True))
-                file.write("\n")
+                file.write("" if example.document == last.document else "\n")
+                lines = (" ".join(cell.replace(" ", _NO_BREAK) for cell in line)
+                         for line in zip(*sentence, strict=True))
+                print(*lines, sep="\n", end="\n\n", file=file)
         return [path]
 
 
