@@ -24,11 +24,11 @@ class _Text:
         self._file, self._text, self._at = file, "", 0
         self._line, self._counted = 1, 0
 
-    def line(self):
-        """Returns the number of the line of the next character, from 1."""
+    def line(self, at=None):
+        """Returns the number of the line, from 1, of the next character, or of the one at `at`."""
         self._line += self._text.count("\n", self._counted, self._at)
         self._counted = self._at
-        return self._line
+        return self._line + (self._text.count("\n", self._at, at) if at else 0)
 
     def _more(self):
         """Reads at least as much again as is held; returns False at the end of the file."""
@@ -94,8 +94,9 @@ def read_numbered(path: str | os.PathLike, key: str = "") -> Iterator[tuple[int,
         except UnicodeDecodeError as error:
             raise InputError(f"{shown_name(path)} is not UTF-8 text; save it as UTF-8.") from error
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{shown_name(path)} is not a JSON {kind} ({error}); name the right "
-                             "file, or download it again.") from error
+            problem, line = getattr(error, "msg", error), text.line(getattr(error, "pos", None))
+            raise InputError(f"{shown_name(path)} is not a JSON {kind} (line {line}: {problem}); "
+                             "correct it, name the right file, or download it again.") from error
 
 
 def _elements(text, key):

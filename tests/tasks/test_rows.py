@@ -229,6 +229,15 @@ def test_an_element_without_end_is_refused(tmp_path, monkeypatch):
         next(elements)
 
 
+@pytest.mark.parametrize("wrong, line", [('"b', 5), ("'b'", 5), ('"b" "c"', 5), ('"b"}', 6)])
+@pytest.mark.parametrize("block", [2, 1 << 20])
+def test_the_line_of_an_error_is_that_of_the_file(tmp_path, monkeypatch, block, wrong, line):
+    monkeypatch.setattr(json_elements, "_BLOCK", block)
+    path = as_file(tmp_path, '[\n{"a": 1},\n{"a":\n 2},\n{"a": ' + wrong + "\n}]")
+    with pytest.raises(InputError, match=rf"file.json is not a JSON list \(line {line}: "):
+        list(json_elements.read_elements(path))
+
+
 NO_LIST = "file.json is not a JSON object with a list 'data'"
 
 
