@@ -294,9 +294,17 @@ def _label_reader(task, layout, path, table, text_keys):
         raise InputError(f"{path}: column {layout.label!r} is the text and also the label; name "
                          "the right column with --label_column.")
     name = table.names[key] if table.names and isinstance(key, int) else layout.label
+    is_number = False
+    if not task.kind.has_labels:
+        with contextlib.suppress(ValueError):
+            float(name)
+            is_number = True
 
     def read(row, where):
         raw = _cell(row, key)
+        if isinstance(raw, dict):
+            raise InputError(f"{where}: the label is {reprlib.repr(raw)}, which is no name or "
+                             "number; name another column with --label_column.")
         for column, cell, text in layout.words:
             if column == layout.label and raw == cell:
                 raw = text
@@ -307,7 +315,7 @@ def _label_reader(task, layout, path, table, text_keys):
                              "column with --label_column.") from None
         if raw is None:
             raise Malformed("has no label")
-        if raw == name != layout.label:     # the column was given by its number
+        if name != layout.label and (raw == name or is_number):     # it was given by its number
             warn(f"{path}: line 1 is read as the names of columns, but has the label {name!r}; if "
                  "it is an example, give --header=False.")
         return raw

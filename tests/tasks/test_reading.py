@@ -7,6 +7,7 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.labelled import label_id
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import SQUAD, TASKS, find_task, placed
 from bert_tf.tasks.reading import Example, discover_labels, read_examples
@@ -324,6 +325,7 @@ def test_own_files_with_several_labels(tmp_path):
 @pytest.mark.parametrize("label, message", [
     (["a", "b"], "line 2: the label is a list; give --multi_label"),
     (" ['a', 'b']", "line 2: the label is a list; give --multi_label"),
+    ({"text": ["a"]}, r"line 2: the label is {'text': \['a'\]}, which is no name or number; name"),
     ("", "line 2 has no label"), (None, "line 2 has no label")])
 def test_what_is_not_one_label(tmp_path, label, message):
     lines = [{"t": "x", "l": "a"}, {"t": "y", "l": label}]
@@ -331,6 +333,11 @@ def test_what_is_not_one_label(tmp_path, label, message):
     task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l")
     with pytest.raises(InputError, match=message):
         discover_labels(task, "train", str(tmp_path / "a.jsonl"))
+
+
+def test_an_unknown_label_is_told_of_without_all_others():
+    with pytest.raises(InputError, match="'x' is none of 0, 1, .*, 99 and 1,900 more; correct"):
+        label_id("x", {str(number): number for number in range(2000)}, "a.csv, line 2")
 
 
 def test_a_file_of_columns_is_told_of_in_a_few_words(tmp_path):
@@ -349,13 +356,16 @@ def test_a_list_of_choices_is_refused(tmp_path):
         read(task, tmp_path, "train")
 
 
-@pytest.mark.parametrize("label, is_said", [("1", True), ("b", False)])
-def test_an_example_in_place_of_the_names(tmp_path, capsys, label, is_said):
-    (tmp_path / "a.csv").write_text("a,b\nc,b\nd,e\nf,b\n")
-    task = own_task("classification", {"train": "a.csv"}, ["0"], label)
+@pytest.mark.parametrize("kind, name, label, is_said", [
+    ("classification", "b", "1", True), ("classification", "b", "b", False),
+    ("regression", "0.5", "1", True), ("regression", "stars", "1", False)])
+def test_an_example_in_place_of_the_names(tmp_path, capsys, kind, name, label, is_said):
+    labels = ["b", "e", "b"] if kind == "classification" else ["1", "2", "4.5"]
+    (tmp_path / "a.csv").write_text(f"a,{name}\n" + "".join(f"c,{one}\n" for one in labels))
+    task = own_task(kind, {"train": "a.csv"}, ["0"], label)
     task = discover_labels(task, "train", str(tmp_path / "a.csv"))
     assert len(read(task, tmp_path, "train")) == 3
-    said = "a.csv: line 1 is read as the names of columns, but has the label 'b'; if it is an"
+    said = f"a.csv: line 1 is read as the names of columns, but has the label '{name}'; if it is an"
     assert (said in capsys.readouterr().err) == is_said
 
 

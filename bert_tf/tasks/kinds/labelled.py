@@ -4,6 +4,7 @@ encoding, decoding, scoring, writing. Shapes: N examples, S sequence, L labels, 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from bert_tf.tokenization.encoding import TRUNCATE, encode_pairs, is_cut_in_wind
 
 _LIST = re.compile(r"""\[(['"]).*\1\]""", re.DOTALL)
 _TINY = 1e-37       # its logarithm is finite in float32
+_MOST_SHOWN = 100   # labels in an error
 _ROUNDING = 1e-6    # of float32, with some operations after each other
 
 
@@ -367,7 +369,9 @@ def rounded(probabilities) -> list[float]:
 def label_id(label: str, ids: dict, where: str) -> int:
     """Returns a label's id in {label: id}, or raises InputError that names the line (`where`)."""
     if label not in ids:
-        raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line "
+        more = f" and {len(ids) - _MOST_SHOWN:,} more" * (len(ids) > _MOST_SHOWN)
+        known = ", ".join(itertools.islice(ids, _MOST_SHOWN)) + more
+        raise InputError(f"{where}: label {label!r} is none of {known}; correct the line "
                          "or the --label_column, or train a new head for all labels that --labels "
                          "names.")
     return ids[label]
