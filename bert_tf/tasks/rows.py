@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bert_tf.data.text.units import DOCUMENT, SPACES
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import is_library_name, open_unpacked, shown_name
 from bert_tf.files.places import TFDS
 from bert_tf.tasks import forms, libraries
@@ -161,6 +161,7 @@ class Table:
     def __init__(self, path: str, layout, omissions: Omissions):
         self._path, self._omissions = shown_name(path), omissions
         self._keyed, self._is_tsv = layout.format in _KEYED, layout.format == "tsv"
+        self._is_csv = layout.format == "csv"
         self.names: list[str] | None = None
         self._width, self._is_broken = None, layout.is_broken
         reader = _READERS[layout.format]
@@ -184,6 +185,8 @@ class Table:
         for number, row in rows:
             if row is None:
                 problem = "is not a JSON object"
+            elif len(row) > 1 and row == self.names:    # of a file that was put behind another
+                problem = "repeats the names of the columns"
             elif self._width and len(row) != self._width:
                 problem = f"has {len(row)} columns where there must be {self._width}"
                 if self._is_tsv and any('"' in cell for cell in row):
@@ -203,7 +206,8 @@ class Table:
 
     def _find(self, column, advice):
         names = self.names or []
-        matches = [name for name in names if name == column]
+        matches = [name for name in names if name == column] or [
+            name for name in names if name.strip() == column]
         if len(matches) > 1:
             raise InputError(f"{self._path}, line 1: {len(matches)} columns have the name "
                              f"{column!r}; give the number of the right one, from 0.")
@@ -218,7 +222,10 @@ class Table:
             return matches if self._keyed else [names.index(name) for name in matches]
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
             return [int(column)]
-        known = f"its columns are {', '.join(names)}" if names else f"it has {self._width} columns"
+        known = f"its columns are {', '.join(names)}" if names else (
+            f"it has {counted(self._width, 'column')}")
+        if self._is_csv and self._width == 1 and not names:
+            known += ", since only commas separate cells without a line of names; add such a line"
         if self._is_tsv and f'"{column}"' in names:
             advice += "; quotes in .tsv are plain characters, so name the file .csv"
         raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}{advice}.")

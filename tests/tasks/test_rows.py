@@ -66,16 +66,27 @@ def test_csv(write):
         assert rows(path, ["id", "a, b"], "csv") == [(2, "1", f'x, "y"\n{mark}')]
     assert rows(write("sep=|\na|b,\nc|d\n"), ["b,"], "csv") == [(3, "d")]
     assert rows(write("a;b\nc;d\n"), [0], "csv", header=False) == [(1, "a;b"), (2, "c;d")]
+    with pytest.raises(InputError, match="it has 1 column, since only commas .* add such a line"):
+        rows(write("a;b\nc;d\n"), [1], "csv", header=False)
     assert rows(write("a;b,c\nd,e\n"), ["c"], "csv") == [(2, "e")]
 
 
 def test_columns_of_choices_have_one_order(write):
     names = [f"a{number}" for number in (10, 2, 0, 1)]
-    for form, content in (("csv", ",".join(names) + "\n" + ",".join(names)),
-                          ("jsonl", json.dumps(dict(zip(names, names))))):
-        assert rows(write(content + "\n"), ["a*"], form)[0][1:] == ("a0", "a1", "a2", "a10")
+    cells = [name.upper() for name in names]
+    for form, content in (("csv", ",".join(names) + "\n" + ",".join(cells)),
+                          ("jsonl", json.dumps(dict(zip(names, cells))))):
+        assert rows(write(content + "\n"), ["a*"], form)[0][1:] == ("A0", "A1", "A2", "A10")
     assert rows(write('{"a_yes": 1, "a_no": 2}\n'), ["a*"], "jsonl") == [(1, 2, 1)]
     assert rows(write("a_yes,a_no\n1,2\n"), ["a*"], "csv") == [(2, "1", "2")]
+
+
+@pytest.mark.parametrize("content, form", [
+    ("text, label\nx, y\n", "csv"), ("text\tlabel\r\r\nx\ty\r\r\n", "tsv"),
+    ('{"text": "x", " label": "y"}\n', "jsonl")])
+def test_blanks_at_the_ends_of_a_name_need_not_be_written(write, content, form):
+    (_, text, label), = rows(write(content), ["text", "label"], form)
+    assert (text, label.strip()) == ("x", "y")
 
 
 def test_a_name_of_two_columns_is_refused(write):
@@ -94,6 +105,7 @@ def test_jsonl(write):
 @pytest.mark.parametrize("name, content, where", [
     ("a.tsv", "a\tb\n1\t2\n1\n1\t2\t3\n\n1\t2\n", ["line 3 has 1 columns where there must be 2"]),
     ("a.csv", "a,b\n1,2\n1\n1,2,3\n\n1,2\n", ["line 3 has 1 columns where there must be 2"]),
+    ("c.csv", "a,b\n1,2\na,b\n1\n1,2,3\n1,2\n", ["line 3 repeats the names of the columns"]),
     ("a.jsonl", '{"a": 1, "b": 2}\n\n[]\n{"a"\n{"a": 1, "b": 2}\n',
      ["line 2 is not a JSON object"]),
     ("b.jsonl", '1\n{"a": 1, "b": 2}\n[]\nnull\n{"a": 1, "b": 2}\n',
