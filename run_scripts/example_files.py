@@ -222,15 +222,16 @@ def answer_rows(rows: Iterable[Row], source: str, output: str,
     return count
 
 
-def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
+def writer(form: str, file: typing.TextIO, separator: str = ",") -> Callable[[Row, dict], None]:
     """Returns the function that writes a prediction in a format: `lines` has its headline, tables
-    have it next to the cells of its row, and `jsonl` has it as "prediction" of the object."""
+    have it next to the cells of its row, and `jsonl` has it as "prediction" of the object.
+    `separator` is between the cells of `csv`."""
     if form == "lines":
         return lambda row, prediction: print(headline(prediction), file=file)
     if form == "jsonl":
         return lambda row, prediction: print(json.dumps(
             _beside(row, {"prediction": prediction}), ensure_ascii=False), file=file)
-    return _Cells(form, file)
+    return _Cells(form, file, separator)
 
 
 def _beside(row, predicted):
@@ -250,10 +251,10 @@ def headline(prediction: dict) -> str:
 
 
 class _Cells:
-    def __init__(self, form, file):
+    def __init__(self, form, file, separator):
         self._names, self._has_told = None, False
         if form == "csv":
-            self._write = csv.writer(file, lineterminator="\n").writerow
+            self._write = csv.writer(file, delimiter=separator, lineterminator="\n").writerow
         else:
             self._write = lambda cells: print(
                 *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=file)

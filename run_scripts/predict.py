@@ -24,7 +24,7 @@ from bert_tf.files import STANDARD, TABLES, fetched, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import forms
 from bert_tf.tasks.named import layout_of
-from bert_tf.tasks.rows import Omissions, read_lines
+from bert_tf.tasks.rows import Omissions, read_lines, separator_of
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Split
 from run_scripts import commands, example_files
@@ -71,9 +71,15 @@ def columns_of(job: PredictFlags, saved: SavedTask | None, form: str) -> Split:
     the model was trained on them, or its task's official file has them; else InputError."""
     texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
     known = {} if texts else example_files.known_columns(saved)
-    if not (job.text_a_column or known):
-        raise InputError("--text_a_column must be given: it names the column of the text in "
-                         f"{shown_name(job.input_file)}.")
+    kind = saved and saved.task.kind
+    is_pair = kind and 2 in (saved.num_texts, kind.texts[0])
+    if not known and (not job.text_a_column or is_pair and len(texts) < 2):
+        flags = "--text_a_column must be given: it names the column of the text"
+        if is_pair:
+            both = kind.texts[2].removeprefix("a tuple of ") if kind.texts[0] == 2 else "both texts"
+            flags = ("--text_a_column and --text_b_column must be given: they name the columns of "
+                     f"{both}")
+        raise InputError(f"{flags} in {shown_name(job.input_file)}.")
     layout = saved and layout_of(saved.task.name)
     return Split((job.input_file,), tuple(known.get("texts", texts)),
                  choices=tuple(job.choice_columns or known.get("choices", ())), format=form,
@@ -127,10 +133,14 @@ def main(job: PredictFlags) -> None:
     rows = read_rows(job, saved, form, omissions)
     if job.input_file != STANDARD:      # errors of the file are raised before TensorFlow is loaded
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
+    separator = ","
+    if form == to == "csv" and job.input_file != STANDARD and columns_of(job, saved, form).header:
+        separator = separator_of(job.input_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     predictor = predictor or bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
-    count = example_files.answer_rows(rows, job.input_file, job.output_file, predictor.predict,
-                                      functools.partial(example_files.writer, to))
+    count = example_files.answer_rows(
+        rows, job.input_file, job.output_file, predictor.predict,
+        functools.partial(example_files.writer, to, separator=separator))
     predictor.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""

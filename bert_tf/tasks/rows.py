@@ -75,15 +75,25 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def separator_of(path: str) -> str:
+    """Returns the character that separates the cells of a CSV file whose columns have names."""
+    return _separator("".join(line for _, line in itertools.islice(read_lines(path), 1)))[0]
+
+
+def _separator(header):
+    """Returns what separates cells, and whether a line says no more than that, such as sep=;. Names
+    with semicolons or tabs between them, as office programs of many countries write them, tell."""
+    if told := re.fullmatch('"?sep=(.)"?', header):
+        return told[1], True
+    unquoted = re.sub('"[^"]*"', "", header)
+    return next((mark for mark in ",;\t" if mark in unquoted), ","), False
+
+
 def _csv_rows(path, has_names=False):
-    """Yields rows; a cell may span several lines, and the row has the number of its first line.
-    Names of columns with semicolons or tabs between them, as office programs of many countries
-    write them, tell what separates cells; so does a line such as sep=; before them."""
+    """Yields rows; a cell may span several lines, and the row has the number of its first line."""
     csv.field_size_limit(_LONGEST_CELL)
     numbered, last = read_lines(path), 0
     names = list(itertools.islice(numbered, int(has_names)))
-    header = "".join(line for _, line in names)
-    told = re.fullmatch('"?sep=(.)"?', header)
 
     def lines():
         nonlocal last
@@ -91,10 +101,9 @@ def _csv_rows(path, has_names=False):
             last = number
             yield line + "\n"
 
-    unquoted = re.sub('"[^"]*"', "", header)
-    delimiter = next((mark for mark in ",;\t" if mark in unquoted), ",")
-    if told:
-        names, last, delimiter = [], 1, told[1]
+    delimiter, is_told = _separator("".join(line for _, line in names))
+    if is_told:
+        names, last = [], 1
     reader = csv.reader(lines(), strict=True, delimiter=delimiter)
     while True:
         first = last + 1

@@ -14,11 +14,12 @@ import bert_tf
 from bert_tf import flags
 from bert_tf.compression.transfer import TransferSource
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task import Split
+from bert_tf.tasks.task import Split, Task
 from bert_tf.tasks.task_flags import own_task
 from run_scripts import example_files, fill_mask, predict
 from run_scripts.fill_mask import FillMaskFlags
@@ -78,7 +79,7 @@ def test_json_lines_keep_what_they_hold(model, tmp_path):
         {**row, "prediction": said} for row, said in zip(rows, model[1])]
 
 
-@pytest.mark.parametrize("ending, delimiter", [("csv", ","), ("tsv", "\t")])
+@pytest.mark.parametrize("ending, delimiter", [("csv", ","), ("csv", ";"), ("tsv", "\t")])
 def test_tables_get_further_columns(model, tmp_path, ending, delimiter):
     content = io.StringIO()
     csv.writer(content, delimiter=delimiter).writerows(
@@ -91,6 +92,8 @@ def test_tables_get_further_columns(model, tmp_path, ending, delimiter):
     packed = run(model[0], tmp_path, f"in.{ending}.xz", lzma.compress(
         content.getvalue().encode()), text_a_column="1")
     assert packed == written
+    if delimiter == ";":        # without names, commas alone separate cells
+        return
     # A table without names, as lines of another kind.
     lines = run(model[0], tmp_path, f"more.{ending}", f"x{delimiter}d e\n", "out.jsonl",
                 text_a_column="-1", header=False)
@@ -287,7 +290,7 @@ def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
      "--text_a_column is for tables, and .*in.csv"),
     ({"input_format": "lines", "header": True}, "--header is for tables, and .*in.csv"),
     ({"input_format": "lines", "skip_malformed_lines": True}, "--skip_malformed_lines is for tabl"),
-    ({}, "--text_a_column must be given"), ({"text_a_column": "b"}, "no column 'b'"),
+    ({}, "--text_a_column must be given: it"), ({"text_a_column": "b"}, "no column 'b'"),
     ({"text_a_column": "a", "output_file": "/dev/null/x.csv"}, "--output_file: can't write")])
 def test_what_is_missing_is_told_before_a_model_is_loaded(
         model, tmp_path, monkeypatch, flags, part):
@@ -298,6 +301,17 @@ def test_what_is_missing_is_told_before_a_model_is_loaded(
             "init_checkpoint": model[0], "input_file": str(tmp_path / "in.csv"),
             "output_file": str(tmp_path / "new" / "out.csv"), **flags}))
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind, texts", [("span", "a question and a passage"),
+                                         ("classification", "both texts")])
+def test_both_columns_of_a_pair_are_asked_for_at_once(kind, texts):
+    saved = SavedTask(Task("own", KINDS[kind], {}, ("no", "yes")), 16, True, num_texts=2)
+    for column in ("", "a"):
+        job = PredictFlags(init_checkpoint="", input_file="in.csv", text_a_column=column)
+        with pytest.raises(InputError, match="--text_a_column and --text_b_column must be given: "
+                           f"they name the columns of {texts} in in.csv.$"):
+            predict.columns_of(job, saved, "csv")
 
 
 def test_bad_lines_may_be_left_out(model, tmp_path, capsys):
