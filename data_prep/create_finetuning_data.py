@@ -18,6 +18,7 @@ from bert_tf.data.records.shards import Unfinished
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.named import find_questions
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import default_case, open_tokenizer
@@ -69,6 +70,9 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
          ) -> list[dict]:
     """Makes the records of all splits and returns the manifests of those that are finished; nothing
     is written if any file is bad."""
+    if find_questions(task_flags.task):
+        raise InputError(f"--task={task_flags.task}: --records_only is not for questions, whose "
+                         "records bert-finetune makes before it trains; leave out --records_only.")
     made_by = (runner or RunnerFlags()).open()
     task = task_flags.read_task()
     lower = default_case(job.vocab_file) if job.do_lower_case is None else job.do_lower_case

@@ -228,6 +228,11 @@ def test_a_bad_line_leaves_nothing(prepare, folder, line, message):
     assert not content(folder / "out")
 
 
+def test_questions_have_no_records_of_their_own(prepare):
+    with pytest.raises(InputError, match="--task=squad_v2: --records_only is not for questions"):
+        prepare(task="squad_v2")
+
+
 def test_skipped_lines_stand_in_the_manifest(prepare, folder):
     with open(folder / "data/dev.tsv", "a", encoding="utf-8") as file:
         file.write("\n9\ta\tb\n")
