@@ -113,7 +113,8 @@ def score_v1(answers: dict, predictions: dict,
     for name, texts in answers.items():
         if not texts:
             raise InputError(f"question {name!r} has no correct answer, which only SQuAD v2.0 "
-                             "allows; give --version_2_with_negative.")
+                             "allows; train with --version_2_with_negative, or leave out the "
+                             "question.")
         if name in predictions:
             totals += _best_scores([*map(scorer.normalized, texts)],
                                    scorer.normalized(predictions[name]), scorer.f1)

@@ -175,6 +175,11 @@ def test_prediction_alone_knows_how_the_model_was_trained(folder, trained, tmp_p
     assert not (tmp_path / "two" / "metrics.json").exists()
     said = capsys.readouterr().out
     assert "bare.json holds no answers" in said
+    main(predict_file=folder / "v2.json", init_checkpoint=trained, output_dir=tmp_path / "three",
+         do_predict=True, num_workers=1)
+    assert "v2.json has questions without an answer, which" in capsys.readouterr().out
+    assert contents(tmp_path / "three", "predictions")["predictions"].keys() == {
+        *read_answers(folder / "v2.json")}
     # Some questions are shown with their answers, and with the right ones where they are known.
     given, right = contents(trained, "predictions")["predictions"], read_answers(folder / "v1.json")
     shown = [(name, question["question"]) for paragraph in squad_json(1)["data"][0]["paragraphs"]

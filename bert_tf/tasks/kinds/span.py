@@ -146,12 +146,15 @@ class SquadPredictions:
         # Files of TriviaQA are known by their form.
         self._scorer = squad_scorer.SCORERS.get(
             options.get("scorer") or form_of(path) or "", squad_scorer.SCORERS["squad"])
-        self._answers = None
+        self._answers, self._unscored = None, "holds no answers"
         if squad.holds_answers(path):
             self._answers = squad.read_answers(path)
             self._scorer.f1("", "")     # raises where a package is missing
-            if not options[_NEGATIVE]:
-                squad_scorer.score_v1(self._answers, {})    # raises where a question has none
+            if not (options[_NEGATIVE] or all(self._answers.values())):
+                if is_scored:
+                    squad_scorer.score_v1(self._answers, {})    # raises
+                self._answers = None
+                self._unscored = "has questions without an answer, which the model does not expect"
         elif is_scored:
             raise InputError(f"--do_eval: {path} holds no answers to score against; give only "
                              "--do_predict, or a file with answers.")
@@ -159,7 +162,7 @@ class SquadPredictions:
     def is_scored(self, is_wanted):
         """Whether there are correct answers, which are used even without --do_eval."""
         if self._answers is None:
-            print(f"no scores: {self._path} holds no answers", flush=True)
+            print(f"no scores: {self._path} {self._unscored}", flush=True)
         return self._answers is not None
 
     @property
