@@ -16,6 +16,7 @@ from bert_tf.files import absolute, exists, real_path
 from bert_tf.flags import check, only, option, without
 from bert_tf.heads import CHOICES
 from bert_tf.opening import Model, folder_of, open_model
+from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization import check_case, default_case, find_vocabulary, open_tokenizer
@@ -322,8 +323,9 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
 def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
     """Writes the files that the use of a model needs, `task.json` and the vocabulary. `options`:
     all options that are kept with the model."""
+    columns = {} if task.name in TASKS else task.columns
     SavedTask(task, model.max_seq_length, model.tokenizer.do_lower_case, options,
-              task.kind.num_texts(task), task.columns).write(folder)
+              task.kind.num_texts(task), columns).write(folder)
     model.tokenizer.save(folder)
 
 

@@ -243,10 +243,10 @@ class Task:
 
     @property
     def columns(self) -> dict:
-        """The columns "texts" and "choices" of a user's tables, and "header": False where no line
-        names them; "texts" and "format" of tagged words; {} of tasks with official files."""
+        """The columns "texts" and "choices" of a table to train on, and "header": False where no
+        line names them; "texts" and "format" of tagged words; else {}."""
         train = self.splits.get("train")
-        if self.name != OWN or train is None:
+        if train is None:
             return {}
         if train.format in OF_WORDS:
             return {"texts": train.texts, "format": train.format}

@@ -146,6 +146,8 @@ def check_parts(whole, first):
     lines = (whole / "tasks" / "mood" / "test_predictions.jsonl").read_text().splitlines()
     assert len(lines) == 11
     for name in ROWS:
+        columns = SavedTask.read(str(whole / "tasks" / name)).columns
+        assert columns["texts"] == ["a"] + ["b"] * ("text_b_column" in ROWS[name])
         own = weights(whole / "tasks" / name)
         assert all(np.array_equal(value, first[key]) for key, value in own.items() if key in first)
     model = bert_tf.open_model(whole / "tasks" / "same")
@@ -169,7 +171,7 @@ def check_parts(whole, first):
         job = export_model.resolve(export_model.ExportFlags(
             init_checkpoint=str(whole), output="", format="ids"), bert_tf.open_model(whole))
     assert job.task == "encoder" and str(whole / "tasks" / "mood") in shown.getvalue()
-    for arguments, part in (((whole,), "several tasks; name one of them with task=: mood, rating"),
+    for arguments, part in (((whole,), "several tasks; name one of them with task= .*: mood, rating"),
                             ((whole, 32, None, "mrpc"), "no task 'mrpc'; it has mood, rating")):
         with pytest.raises(InputError, match=part):
             bert_tf.Predictor(*arguments)
@@ -227,6 +229,15 @@ def test_a_row_says_how_a_task_of_its_kind_is_learned(folder, tmp_path):
         ModelFlags(do_train=True, do_eval=True), model, FineTuneSettings(output_dir=""))
     assert rating.options["label_scale"] == rating.head()[1]["scale"] == 5
     assert (choose.options["max_qa_length"], choose.options["carry_choices"]) == (4, True)
+
+
+def test_a_row_without_the_file_of_a_flag_is_told_so(folder, tmp_path):
+    row = {**ROWS["same"]}
+    del row["dev_file"]
+    (tmp_path / "tasks.json").write_text(json.dumps({"same": row}))
+    with pytest.raises(InputError, match="task same: --do_eval: name a file that has labels with"):
+        mixture.open_members(MixtureFlags(data_dir=str(folder), task_config_path=str(
+            tmp_path / "tasks.json")), ModelFlags(do_train=True, do_eval=True), None, None)
 
 
 def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
