@@ -11,7 +11,7 @@ from bert_tf.flags import changed, check, check_used, option, without
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.libraries import split_of
-from bert_tf.tasks.named import SQUAD, TASK_NAMES, find_questions, find_task, placed
+from bert_tf.tasks.named import SQUAD, TASK_NAMES, TASKS, find_questions, find_task, placed
 from bert_tf.tasks.reading import KeptRows, discover_labels, with_tags_judged
 from bert_tf.tasks.rows import Omissions, Table
 from bert_tf.tasks.split_records import Source
@@ -296,7 +296,7 @@ def _present(flag, task, possible, sources, data_dir):
     if there := [split for split in possible if split in sources]:
         return there
     names = " or ".join(task.splits[split].files[0] for split in possible)
-    if not names and task.name != OWN:
+    if not names and task.name in TASKS:
         raise InputError(f"{flag}: {task.name} has no test file of its own; --do_eval scores the "
                          f"official test set. Leave out {flag}.")
     if not names:
