@@ -144,11 +144,13 @@ class TextJob(RecordJob):
         paths = self.job.input_file
         if not counts.get("instances"):
             raise InputError(_why_no_record(self.job, self.recipe, counts))
-        notes = [f"{path} is empty." for path in paths if _is_empty(path)]
+        notes = []
+        if empty := [path for path in paths if _is_empty(path)]:
+            notes.append(f"there is no text in {_names(empty)}.")
         if self.has_sentences and not self._by_file:
-            notes += [f"{path} does not end with a blank line: its last document continues in the "
-                      "next file, as in the original."
-                      for path in paths[:-1] if not _ends_document(path)]
+            if unended := [path for path in paths[:-1] if not _ends_document(path)]:
+                notes.append(f"no blank line ends {_names(unended)}: the last document continues "
+                             "in the next file, as in the original.")
         if counts.get("open_documents"):
             notes.append(f"{paths[-1]} does not end with a blank line: its last document is left "
                          "out, as in the original.")
@@ -269,6 +271,11 @@ def _why_no_record(job, recipe, counts):
             f"--recipe={recipe.name}: each is too short or longer than "
             f"--max_seq_length={job.max_seq_length}, or they are too few{ending}. Give other text, "
             "one sentence per line (bert-extract-text writes it), or change --max_seq_length.")
+
+
+def _names(paths):
+    others = f" and {counted(len(paths) - 1, 'more file')}"     # there may be thousands
+    return paths[0] + others * (len(paths) > 1)
 
 
 def _is_empty(path):
