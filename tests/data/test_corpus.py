@@ -135,6 +135,12 @@ def test_the_bad_line_is_located(tmp_path, pack):
         corpus.decode(piece, paths)
 
 
+def test_parquet_is_not_to_be_converted_to_utf_8(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1\x92")
+    with pytest.raises(InputError, match="0x92.: make text of it with bert-extract-text"):
+        corpus.decode(b"PAR1\x92", [str(tmp_path / "a.parquet")])
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_a_byte_order_mark_where_a_file_begins_is_no_text(tmp_path, pack):
     texts = ["\ufeffa\n\n", "\ufeff", "\ufeffb", "\ufeff \r\nc\n", "", "\ufeff\n\n\ufeffd\n\ufeff"]

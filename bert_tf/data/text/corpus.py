@@ -255,8 +255,11 @@ def _locate_bad_line(paths):
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
+                    remedy = "convert the file to UTF-8"
+                    if ".parquet" in path:
+                        remedy = "make text of it with bert-extract-text"
                     return (f"{path}, line {number}, byte {error.start + 1} is not UTF-8 "
-                            f"(0x{line[error.start]:02x}): convert the file to UTF-8.")
+                            f"(0x{line[error.start]:02x}): {remedy}.")
     raise AssertionError("a piece was not UTF-8, but every line of the files is")
 
 
