@@ -256,7 +256,7 @@ def _locate_bad_line(paths):
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
                     remedy = "convert the file to UTF-8"
-                    if ".parquet" in path:
+                    if ".parquet" in str(path):
                         remedy = "make text of it with bert-extract-text"
                     return (f"{path}, line {number}, byte {error.start + 1} is not UTF-8 "
                             f"(0x{line[error.start]:02x}): {remedy}.")
