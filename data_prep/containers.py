@@ -206,6 +206,11 @@ def _extracted_documents(piece, column):
         yield html.unescape("\n\n".join(paragraphs))
 
 
+def _extracted_json_documents(piece, column):
+    for text in _json_documents(piece, column):
+        yield html.unescape(text.replace("\n", "\n\n"))
+
+
 def _library_pieces(source, column):
     texts, size, first = [], 0, 1
     for number, row in enumerate(libraries.find(source).rows(), 1):
@@ -222,8 +227,7 @@ _JSON = Container(lambda source, column: _cut(source, corpus.LINE_END), _json_do
 _LIBRARY = Container(_library_pieces, lambda piece, column: piece.content)
 _DUMP = Container(_dump_pieces, _dump_documents)
 _EXTRACTED = Container(lambda source, column: _cut(source, _DOC_END), _extracted_documents)
-_EXTRACTED_JSON = Container(_JSON.pieces, lambda piece, column: map(
-    html.unescape, _json_documents(piece, column)))
+_EXTRACTED_JSON = Container(_JSON.pieces, _extracted_json_documents)
 # Containers by the end of a file's name, without the ending of packed files.
 _BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON, ".xml": _DUMP,
               ".parquet": Container(_parquet_pieces, _parquet_documents)}
