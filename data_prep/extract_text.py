@@ -77,6 +77,10 @@ class ExtractTextFlags:
         flags.check(self)
         if self.eval_file and files.real_path(self.eval_file) == files.real_path(self.output_file):
             raise InputError("--eval_file and --output_file name the same file; give two files.")
+        for flag in ("output_file", "eval_file"):
+            if (plain := files.unpacked_name(path := getattr(self, flag))) != path:
+                raise InputError(f"--{flag}: {path} has the extension of a compressed file, but "
+                                 f"the text is not compressed; give {plain}.")
 
 
 def source_files(packages):

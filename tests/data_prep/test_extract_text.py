@@ -191,6 +191,8 @@ def test_a_job_does_not_read_its_own_files(tmp_path):
             extract(folder / "text.txt", **{**given, "input_file": [str(folder / name)]})
     with pytest.raises(InputError, match="name the same file"):
         extract(folder / "text.txt", **{**given, "eval_file": f"{folder}/./text.txt"})
+    with pytest.raises(InputError, match="--eval_file: .* is not compressed; give .*/held.txt.$"):
+        extract(folder / "text.txt", **{**given, "eval_file": f"{folder}/held.txt.gz"})
     with pytest.raises(InputError, match="is a folder; name a file"):
         extract(tmp_path, **given)
 
