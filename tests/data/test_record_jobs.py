@@ -71,6 +71,10 @@ def test_a_job_of_one_piece_prints_no_progress(tmp_path, capsys):
     assert not capsys.readouterr().out
     run(tmp_path)
     assert "5 of 5 pieces are finished" in capsys.readouterr().out
+    progress = FinishedPieces(str(tmp_path / "q"), 1, None)
+    run_pieces(iter(range(250)), None, double, progress, 1, bool)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 101 and lines[98:] == [f"{n} pieces finished" for n in (99, 100, 200)]
 
 
 @pytest.mark.parametrize("content", [None, "", "[1, "])

@@ -272,7 +272,8 @@ class _Report:
         self.results[index] = result
         finished = len(self.results)
         if self._count is None:
-            print(f"{counted(finished, 'piece')} finished", flush=True)
+            if finished < 100 or finished % 100 == 0:   # each small file is a piece
+                print(f"{counted(finished, 'piece')} finished", flush=True)
         elif self._count > 1:       # of one piece the caller reports the result
             seconds = (time.monotonic() - self._start) / (finished - self._before)
             left = f", about {seconds * (self._count - finished):.0f} s left"
