@@ -2,11 +2,11 @@
 # voyager 2.2.3: get_distance of an InnerProduct index gives other distances than query, in another order.
 #
 # The distance is 1 minus the inner product, and query returns that. For its graph the index gives each vector one
-# more number, the root of what its squared length lacks to that of the longest vector in the index. query leaves
-# it out of the distance. get_distance does not: the result is too small by the product of the two numbers, which
-# are cut to whole ones. So it depends on what the index holds: in an empty one it is right, as with vectors of
-# length 1. Embeddings of dot-product models are not of one length. Whoever scores a query and a passage with get_distance, to rank
-# candidates of another search, to compare with a threshold or to evaluate, favours short vectors: here the
+# more number, the root of what its squared length lacks to that of the longest vector in the index. query leaves it
+# out of the distance. get_distance does not: the result is too small by the product of the two numbers, which are
+# cut to whole ones. So it depends on what the index holds: in an empty one it is right, as with vectors of length
+# 1. Embeddings of dot-product models are not of one length. Whoever scores a query and a passage with get_distance,
+# to rank candidates of another search, to compare with a threshold or to evaluate, favours short vectors: here the
 # best of 200 comes out as the worst of the first 5. Cosine and Euclidean are right.
 #
 # Compute 1 - numpy.dot(a, b). Seen in November 2026 with Python 3.11. The script fails if this changes.
