@@ -4,10 +4,11 @@
 #
 # The tokenizer takes two or more letters or digits in a row as a word. Python's \w does not count the signs that
 # stand for vowels and join consonants, which most words of these scripts have, nor Arabic and Hebrew vowel
-# points. A short word leaves nothing: a search for "tea" gives every document the score 0, also the
-# one about tea, and k of them come back all the same. Longer words leave a piece or two, which other words share. So BM25 as the baseline of a retriever, for hard negatives or beside vectors in a hybrid
-# search is far below what it should be, without a warning. In Thai the pieces are neither words nor syllables.
-# TfidfVectorizer of scikit-learn 1.9.1 has the same pattern and result; rank_bm25 leaves the words to the user.
+# points. A short word leaves nothing: a search for "tea" gives every document the score 0, also the one about
+# tea, and k of them come back all the same. Longer words leave a piece or two, which other words share. So BM25
+# as the baseline of a retriever, for hard negatives or beside vectors in a hybrid search is far below what it
+# should be, without a warning. In Thai the pieces are neither words nor syllables. TfidfVectorizer of scikit-
+# learn 1.9.1 has the same pattern and result; rank_bm25 leaves the words to the user.
 #
 # Pass a token_pattern of what is no blank and no punctuation, as in the script. Seen in November 2026 with
 # Python 3.11. The script fails if this changes.
