@@ -1,4 +1,4 @@
-"""Loaded checkpoints compute what three independent implementations compute (make_golden.py)."""
+"""Loaded checkpoints compute what three independent implementations compute."""
 
 import os
 import pathlib
