@@ -126,6 +126,9 @@ def test_every_task_is_learned_by_heart(kind, data, tmp_path):
             ("snli", "SNLI", "dev/accuracy", 0.75, 25, 1.2e-2),
             ("conll2003", "CoNLL", "dev/entity_f1", 0.9, 16, 2e-2),
             ("squad", "", "squad/f1", 95, 20, 1.2e-2)):
+        # Of the network they read what MRPC does.
+        if task in ("sts-b", "snli") and kind != "distilbert":
+            continue
         # These two are RoBERTa's network with a tokenizer of their own.
         if kind in ("xlm-roberta", "camembert") and task not in ("mrpc", "squad"):
             continue
