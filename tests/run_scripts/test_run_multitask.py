@@ -171,8 +171,9 @@ def check_parts(whole, first):
         job = export_model.resolve(export_model.ExportFlags(
             init_checkpoint=str(whole), output="", format="ids"), bert_tf.open_model(whole))
     assert job.task == "encoder" and str(whole / "tasks" / "mood") in shown.getvalue()
-    for arguments, part in (((whole,), "several tasks; name one of them with task= .*: mood, rating"),
-                            ((whole, 32, None, "mrpc"), "no task 'mrpc'; it has mood, rating")):
+    for arguments, part in (
+            ((whole,), "several tasks; name one of them with task= .*: mood, rating"),
+            ((whole, 32, None, "mrpc"), "no task 'mrpc'; it has mood, rating")):
         with pytest.raises(InputError, match=part):
             bert_tf.Predictor(*arguments)
 
