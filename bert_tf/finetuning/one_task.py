@@ -37,6 +37,8 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
     saved = None
     if model_flags.keep_head or not model_flags.do_train:       # the model's head is used
         saved = SavedTask.read(folder_of(model_flags.init_checkpoint or settings.output_dir))
+    if saved and isinstance(task_flags, FileFlags):
+        task_flags = task_flags.with_columns(saved.columns)
     task = task_flags.read_task(saved.task.kind.name if saved else "")
     options = {**{name: getattr(task_flags, name) for name in task.kind.input_options}, **options}
     if model_flags.do_train:

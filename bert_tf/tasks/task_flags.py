@@ -128,6 +128,18 @@ class FileFlags:
             header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name,
             data_dir=self.data_dir))
 
+    def with_columns(self, known: Mapping) -> typing.Self:
+        """The flags with the columns that a model knows, `Task.columns`, if none is named."""
+        if self.task or self.tfds_name or self.text_a_column or not known or "format" in known:
+            return self
+        text_a, *others = known["texts"]
+        flags = dataclasses.replace(
+            self, text_a_column=text_a, text_b_column=self.text_b_column or "".join(others),
+            header=known.get("header", self.header))
+        if known["choices"] and self.choice_columns == []:
+            flags.choice_columns = list(known["choices"])
+        return flags
+
     def _in_scheme(self, task):
         if self.tag_scheme and task.kind != KINDS["tagging"]:
             raise InputError(f"--tag_scheme={self.tag_scheme} is for tagging; leave the flag out.")
