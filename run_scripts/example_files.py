@@ -47,6 +47,7 @@ INPUT_FORMATS = (*FORMATS, *_WORDS)
 # Forms that standard input may have without being looked at first.
 _STREAMED = ("lines", "tsv", "csv", *_WORDS)
 _LEAST_WORDS = 4        # lines between blank ones, all of as many columns, that may be words
+_SQUAD = re.compile(rb'"paragraphs"\s*:\s*\[')
 _PIECE = 1024       # examples that are answered together
 _PREDICTED = "predicted_"       # begins the names of a table's new columns
 # The part of a prediction that a line of `lines` shows: the first that it has.
@@ -89,6 +90,10 @@ def form_of(path: str, saved, text_column: str) -> str:
             return form
         return forms.WORDS if _are_words(path, saved.task.labels) else "lines"
     form = forms.form_of(path)
+    if form == "jsonl" and saved and saved.task.kind.name == "span" and _SQUAD.search(
+            forms.head(path)):
+        raise InputError(f"{shown_name(path)} is in SQuAD's form: answer it with bert-finetune "
+                         f"--do_predict --predict_file={path}, or give a row for each question.")
     if name := forms.words_in(path):
         raise InputError(f"{shown_name(path)} is {name}, which is for taggers; give the texts, or "
                          "--input_format=lines to read its lines as texts.")

@@ -15,7 +15,7 @@ from bert_tf import flags
 from bert_tf.compression.transfer import TransferSource
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.table import KINDS
-from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.named import SQUAD, TASKS
 from bert_tf.tasks.reading import discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
@@ -312,6 +312,16 @@ def test_both_columns_of_a_pair_are_asked_for_at_once(kind, texts):
         with pytest.raises(InputError, match="--text_a_column and --text_b_column must be given: "
                            f"they name the columns of {texts} in in.csv.$"):
             predict.columns_of(job, saved, "csv")
+
+
+def test_the_command_for_a_file_of_squad_is_named(tmp_path):
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps({"data": [{"title": "a", "paragraphs": []}]}, indent=1))
+    saved = SavedTask(SQUAD[False], 16, True)
+    with pytest.raises(InputError, match="dev.json is in SQuAD's form: .* --predict_file=.*dev.js"):
+        example_files.form_of(str(path), saved, "")
+    path.write_text('{"question": "a", "context": "b"}\n')
+    assert example_files.form_of(str(path), saved, "") == "jsonl"
 
 
 def test_bad_lines_may_be_left_out(model, tmp_path, capsys):
