@@ -235,8 +235,8 @@ def finetuned_file(path: str) -> tuple[str, SavedTask]:
                          "fine-tuning run, or a folder of Hugging Face with the head of a task.")
     saved = SavedTask.read(path)
     if not saved and names.tasks_beside(path):
-        raise InputError(f"{path} holds a model of several tasks; name one of them with task=: "
-                         f"{', '.join(names.tasks_beside(path))}.")
+        raise InputError(f"{path} holds a model of several tasks; name one of them with task= "
+                         f"(--task), or its folder: {', '.join(names.tasks_beside(path))}.")
     if not saved:
         raise InputError(f"there is no {TASK_FILE} in {path}, so the task of the model is not "
                          f"known; fine-tune it with bert-finetune --init_checkpoint={path}, or use "
