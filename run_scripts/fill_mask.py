@@ -39,7 +39,7 @@ class FillMaskFlags:
     ask: str = option(
         "masks", "masks: the likeliest tokens for each mask. next_sentence: the probability that "
         "the second text of a line follows the first. pseudo_perplexity: exp(-mean log p) of a "
-        "text's tokens, each masked in turn.", choices=_ASKS)
+        "text's tokens, each masked in turn; blank lines are left out.", choices=_ASKS)
     top_k: int = only("ask", "masks")(5, "Number of tokens for each mask.", least=1)
     mask: str | None = only("ask", "masks")(
         None, "The sign for a mask in your text. Default: [MASK], and also the vocabulary's mask "
@@ -92,6 +92,8 @@ def main(job: FillMaskFlags) -> None:
     lines, name = read_lines(job.input_file), ""
     if job.text:
         lines, name = iter([(1, job.text)]), "--text"
+    elif job.ask == "pseudo_perplexity":
+        lines = ((number, line) for number, line in lines if line.strip())
     count = example_files.answer_rows(example_files.text_rows(lines), job.input_file,
                                       job.output_file, answer, writer, name)
     fill.coverage.tell(job.output_file == STANDARD)

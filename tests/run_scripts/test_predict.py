@@ -363,6 +363,14 @@ def test_what_is_asked_of_a_pre_trained_model(run, tmp_path, capsys):
     assert json.loads(out[1]) == {"text": "a b", "pseudo_perplexity": fill.pseudo_perplexity("a b")}
 
 
+def test_blank_lines_between_documents_have_no_perplexity(run, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text("a b\n\n \nb c\n\na\n")
+    fill_mask.main(FillMaskFlags(init_checkpoint=run, input_file=str(tmp_path / "in.txt"),
+                                 ask="pseudo_perplexity"))
+    assert [float(line) for line in capsys.readouterr().out.splitlines()] == pytest.approx(
+        bert_tf.FillMask(run).pseudo_perplexity(["a b", "b c", "a"]), rel=1e-5)
+
+
 @pytest.mark.parametrize("flags, part", [
     ({"text": "a"}, r"--text, line 1 has no \[MASK\]"),
     ({"text": "a", "input_file": "b"}, "give --text or --input_file, not both"),
