@@ -119,9 +119,9 @@ class RecordFiles:
         disagree with the records."""
         for name, value in (("max_seq_length", max_seq_length),
                             ("max_predictions_per_seq", max_predictions_per_seq)):
-            if self.format.sizes.get(name, value) != value:
-                raise InputError(f"--{name} is {value}, but the records of --{flag} were made "
-                                 f"with {self.format.sizes[name]}: {self.paths[0]}.")
+            if (size := self.format.sizes.get(name, value)) != value:
+                raise InputError(f"--{name} is {value}, but the records of --{flag} have {size} "
+                                 f"({self.paths[0]}); give --{name}={size}.")
         if not has_rows(vocab_size, self.format.vocab_size or vocab_size):
             raise InputError(
                 f"vocab_size is {vocab_size} in --bert_config_file, but the records of --{flag} "
