@@ -266,6 +266,19 @@ def test_compile_refuses_losses_and_is_as_before(wrong):
     assert found[0] == found[1] and set(found[0]) == {"loss", "accuracy"}
 
 
+@pytest.mark.parametrize("optimizer", [
+    "adam", keras.optimizers.AdamW(0.1), keras.optimizers.Lamb(0.1), keras.optimizers.Nadam(0.1)])
+def test_compile_refuses_what_learns_nothing_in_bfloat16(optimizer):
+    learner = make_learner(dtype="bfloat16")
+    with pytest.raises(InputError, match="in bfloat16, where its beta_2 of 0.999 is 1: make"):
+        learner.compile(optimizer)
+    make_learner(dtype="mixed_bfloat16").compile("adam")
+    learner.compile(keras.optimizers.AdamW(0.1, beta_2=0.99), run_eagerly=True)
+    before = learner.get_weights()
+    learner.fit(make_batch(), verbose=0)
+    assert any(np.any(old != new) for old, new in zip(before, learner.get_weights()))
+
+
 @pytest.mark.parametrize("labels, part", [
     (np.array(["a", "b", "c", "a"]), "not numbers"), (["a", "b", "c"], "a list; give an array"),
     (np.array(["a", "b", "c", "a"], object), "not numbers"), (np.array([1, 0, 3, 1]), "label 3"),

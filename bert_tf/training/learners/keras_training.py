@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 from keras import ops
 
 from bert_tf.errors import InputError
@@ -25,13 +26,28 @@ class TrainsByKeras:
         """Prepares `fit`; takes the arguments of `keras.Model.compile` except the losses.
 
         Raises:
-            InputError: a loss or a weight of losses is given.
+            InputError: a loss or a weight of losses is given; or the optimizer is Keras's Adam or
+                one like it, and can't change weights of the Learner's type.
         """
         for name, value in (("loss", loss), ("loss_weights", loss_weights)):
             if value is not None:
                 raise InputError("a Learner's objectives have losses and loss weights of their "
                                  f"own; leave out {name} in compile.")
         super().compile(optimizer, None, None, *args, **kwargs)     # type: ignore[misc]
+        self._check_rounding()
+
+    def _check_rounding(self):
+        """Keras corrects a bias by 1 - beta_2 ** step in the type of a weight; 0.999 is 1 in
+        bfloat16."""
+        corrected = (keras.optimizers.Adam, keras.optimizers.Lamb, keras.optimizers.Nadam)
+        if not isinstance(self.optimizer, corrected):
+            return
+        for dtype in {str(variable.dtype) for variable in self.trainable_variables}:
+            if float(ops.convert_to_tensor(self.optimizer.beta_2, dtype)) == 1:
+                raise InputError(
+                    f"{type(self.optimizer).__name__} of Keras can't change weights in {dtype}, "
+                    f"where its beta_2 of {self.optimizer.beta_2} is 1: make the Learner under the "
+                    f"policy mixed_{dtype}, or give beta_2=0.99.")
 
     def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Trains as `keras.Model.fit` does.
