@@ -116,13 +116,23 @@ def eagerly():
     tf.config.run_functions_eagerly(False)
 
 
+@pytest.fixture(scope="module")
+def all_eagerly():
+    """`eagerly` for a whole file, also for the fixtures that it makes once."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.fixture
 def as_in_programs():
     """With graphs that are traced and optimized as users have them."""
+    is_eager = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(False)
     tf.config.optimizer.set_experimental_options(dict.fromkeys(UNOPTIMIZED, False))
     yield
     tf.config.optimizer.set_experimental_options(UNOPTIMIZED)
+    tf.config.run_functions_eagerly(is_eager)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import zipfile
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 import bert_tf
@@ -34,7 +33,7 @@ from tests.run_scripts.test_run_classifier import VOCAB
 from tests.tasks import library_sets
 from tests.training import tiny
 
-pytestmark = pytest.mark.usefixtures("eagerly")
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 MNLI = ("contradiction", "entailment", "neutral")
 # gluebenchmark.com: the files of a submission and their numbers of predictions.
 OFFICIAL = {"AX.tsv": 1104, "CoLA.tsv": 1063, "MNLI-m.tsv": 9796, "MNLI-mm.tsv": 9847,
@@ -87,9 +86,7 @@ def flags(folder, output, **others):
 def fixture_whole(folder, tmp_path_factory):
     """The output of a run that nothing stops."""
     output = tmp_path_factory.mktemp("whole")
-    tf.config.run_functions_eagerly(True)       # before the fixture of each test
     finetune.main(flags(folder, output))
-    tf.config.run_functions_eagerly(False)
     return output
 
 

@@ -11,7 +11,6 @@ import zlib
 import numpy as np
 import pytest
 import sentencepiece
-import tensorflow as tf
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from bert_tf import networks
@@ -27,7 +26,7 @@ from run_scripts import finetune
 from tests.finetuning.test_suite import MNLI, write
 from tests.tasks import library_sets
 
-pytestmark = pytest.mark.usefixtures("eagerly")
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 # Words that a model writes in place of the tokens it would take long to learn.
 LABELS = ("unacceptable", "acceptable", "contradiction", "entailment", "neutral")
 WORDS = ("unacceptable acceptable contradiction entailment neutral sentence premise hypothesis "
@@ -94,11 +93,9 @@ def write_labels(tuning, trainer, file, measures):
 def fixture_whole(folder, tmp_path_factory):
     """The output of a run that nothing stops."""
     output = tmp_path_factory.mktemp("whole")
-    tf.config.run_functions_eagerly(True)       # before the fixture of each test
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TextTuning, "predict", write_labels)
         finetune.main(flags(folder, output))
-    tf.config.run_functions_eagerly(False)
     return output
 
 

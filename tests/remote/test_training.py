@@ -9,12 +9,10 @@ import pytest
 from bert_tf.files import reading, writing
 from bert_tf.training.reporting import read_metrics
 from tests import stores
-from tests.processes import PLAIN
 from tests.run_scripts import test_run_pretraining as local_runs
 from tests.training import tiny
 
-# Optimized graphs, which BERT_TF_TEST_PLAIN leaves to fixtures, round otherwise than eager steps.
-pytestmark = [] if PLAIN else [pytest.mark.usefixtures("eagerly")]
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 
 
 @pytest.fixture(scope="module")

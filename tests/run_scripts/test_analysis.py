@@ -36,6 +36,7 @@ from run_scripts.analysis.model import ModelFlags
 from tests.goldens import at_hand
 from tests.training import tiny
 
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *"abcdefghij",
           *(f"##{letter}" for letter in "abcdefghij")]
@@ -83,7 +84,7 @@ def test_attention(model, tmp_path, capsys):
     assert "mean over the heads of a layer" in capsys.readouterr().out
 
 
-def test_a_left_to_right_network_attends_to_the_left(model, tmp_path, eagerly):
+def test_a_left_to_right_network_attends_to_the_left(model, tmp_path):
     """A head without queries looks at all that it sees alike, and no mean counts what it doesn't
     see."""
     sizes = json.loads((model / "bert_config.json").read_text())
@@ -356,7 +357,7 @@ def write_task(folder, name, config, labels):
 
 @pytest.mark.parametrize("name, labels", [("cola", [0, 1, 1, 0, 1, 0]),
                                           ("sts-b", [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])])
-def test_heads(name, labels, tmp_path, eagerly):
+def test_heads(name, labels, tmp_path):
     """The scores without a head equal those of the encoder's own mask of heads."""
     config = EncoderConfig.preset("tiny", vocab_size=len(TOKENS), hidden_size=32,
                                   intermediate_size=32, max_position_embeddings=24,
@@ -395,7 +396,7 @@ def test_heads(name, labels, tmp_path, eagerly):
     assert (tmp_path / "out" / "heads.png").stat().st_size > 5_000
 
 
-def test_heads_are_chosen_anew_on_other_examples(tmp_path, eagerly):
+def test_heads_are_chosen_anew_on_other_examples(tmp_path):
     """The file has as many examples as before, with opposite labels."""
     config = EncoderConfig.preset("tiny", vocab_size=len(TOKENS), hidden_size=32,
                                   intermediate_size=32, max_position_embeddings=24,
@@ -419,7 +420,7 @@ def test_heads_are_chosen_anew_on_other_examples(tmp_path, eagerly):
     np.testing.assert_allclose(other, -first, rtol=1e-4)
 
 
-def test_heads_that_layers_share(tmp_path, eagerly):
+def test_heads_that_layers_share(tmp_path):
     config = EncoderConfig.preset("tiny", vocab_size=len(TOKENS), hidden_size=32,
                                   intermediate_size=32, max_position_embeddings=24,
                                   model_type="albert", embedding_size=16, num_hidden_groups=1)
@@ -449,7 +450,7 @@ def test_heads_that_layers_share(tmp_path, eagerly):
         heads.main(job(task="", dev_file="dev.tsv"))
 
 
-def test_fixed_patterns(tmp_path, eagerly, monkeypatch):
+def test_fixed_patterns(tmp_path, monkeypatch):
     """The figures are those of the models that are left."""
     monkeypatch.setattr(fixed_patterns, "_TIMED_STEPS", 1)
     tiny.write_records(tmp_path / "train.tfrecord", 16)

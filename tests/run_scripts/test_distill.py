@@ -34,7 +34,7 @@ from run_scripts.finetuning import teaching
 from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 from tests.training import tiny
 
-pytestmark = pytest.mark.usefixtures("eagerly")
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 WORDS = ["good", "fine", "bad", "poor", "a", "film", "was", "the", "seen"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = [*"gofineadpurlmwsth", *(f"##{letter}" for letter in "gofineadpurlmwsth")]
@@ -88,11 +88,8 @@ def train(data, vocabulary, folder, files, seed):
 
 def train_two(data, tmp_path_factory, files):
     """Two models, whose tokenizers differ."""
-    tf.config.run_functions_eagerly(True)
-    found = [train(data, vocabulary, tmp_path_factory.mktemp("model"), files, seed)
-             for seed, vocabulary in enumerate(("words", "letters"))]
-    tf.config.run_functions_eagerly(False)
-    return found
+    return [train(data, vocabulary, tmp_path_factory.mktemp("model"), files, seed)
+            for seed, vocabulary in enumerate(("words", "letters"))]
 
 
 @pytest.fixture(name="models", scope="module")
@@ -407,13 +404,11 @@ def fixture_answering(tmp_path_factory):
     (folder / "v1.json").write_text(json.dumps(squad_json(1)))
     tiny.config(vocab_size=len(VOCABULARY), max_position_embeddings=32).to_json_file(
         folder / "config.json")
-    tf.config.run_functions_eagerly(True)
     finetune.main(
         SquadFlags(train_file=str(folder / "v1.json"), doc_stride=8, max_query_length=8),
         ModelFlags(do_train=True, bert_config_file=str(folder / "config.json"), max_seq_length=16,
                    vocab_file=str(folder / "vocab.txt"), num_workers=1),
         FineTuneSettings(output_dir=str(folder / "teacher"), **SETTINGS))
-    tf.config.run_functions_eagerly(False)
     return folder
 
 

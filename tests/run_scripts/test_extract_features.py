@@ -25,6 +25,7 @@ from bert_tf.training.train import save_model
 from run_scripts import extract_features
 from run_scripts.extract_features import ExtractFeaturesFlags
 
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 WORDS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"##{word}" for word in WORDS)]

@@ -22,7 +22,7 @@ from run_scripts.finetune import carry_out
 from run_scripts.pretraining.flags import PretrainingFlags, find_tokenizer, recipe_defaults
 from tests.training import tiny
 
-pytestmark = pytest.mark.usefixtures("eagerly")
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 # No token has a capital letter, so that the vocabulary looks lower-case.
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "old", "cat", "saw", "a", "dog",
          "house", "and", "went", "."]

@@ -29,6 +29,7 @@ from tests.test_fill_mask import CONFIG
 from tests.test_fill_mask import write as write_pretrained
 from tests.test_predictor import write
 
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 TEXTS = ["ab c.", "d e", "", "b b b?"]
 
 

@@ -29,10 +29,8 @@ from bert_tf.training import resume
 from bert_tf.training.settings import StepSettings
 from run_scripts import finetune, prune
 from run_scripts.analysis import heads
-from tests.processes import PLAIN
 
-# Optimized graphs, which BERT_TF_TEST_PLAIN leaves to fixtures, round otherwise than eager steps.
-pytestmark = [] if PLAIN else [pytest.mark.usefixtures("eagerly")]
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 PAIRS = {"color: the sky": "blue", "color: the grass": "green", "color: a rose": "deep red"}
 
 

@@ -23,7 +23,7 @@ from run_scripts import run_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests.training import tiny
 
-pytestmark = pytest.mark.usefixtures("eagerly")
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 STACK = StackSettings(stack_layers=["1", "2", "4"], stack_steps=["2", "2"],
                          stack_learning_rates=["1e-2", "8e-3", "5e-3", "0"],
                          stack_warmup_steps=["1", "1", "0"])
@@ -224,7 +224,6 @@ def fixture_train(tmp_path_factory):
 @pytest.fixture(name="whole", scope="module")
 def fixture_whole(train, tmp_path_factory):
     """The folder of a run that was never stopped, and its last tensors."""
-    tf.config.run_functions_eagerly(True)
     folder = tmp_path_factory.mktemp("whole") / "out"
     return folder, train(folder)
 

@@ -34,17 +34,10 @@ from bert_tf.training.train import Run
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 BATCH = 8
 # JSON that the checkpoints carry.
 EXTRA = {"taken": 7}
-
-
-@pytest.fixture(name="eagerly", autouse=True, scope="module")
-def fixture_eagerly():
-    """Without tracing, in fixtures too."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(name="trained", scope="module")
@@ -306,7 +299,7 @@ def test_a_checkpoint_of_another_model_is_refused_not_passed_over(records, finis
 
 @pytest.mark.parametrize("steps, said", [
     ((), "No checkpoint was saved yet"), ((2,), "last checkpoint is .*000000002.safetensors")])
-def test_a_run_that_diverges_names_what_is_kept(eagerly, records, finished, tmp_path, steps, said):
+def test_a_run_that_diverges_names_what_is_kept(records, finished, tmp_path, steps, said):
     copy(finished, tmp_path, steps)
     spoilt = run(records, tmp_path)
     spoilt.resume()
@@ -317,7 +310,7 @@ def test_a_run_that_diverges_names_what_is_kept(eagerly, records, finished, tmp_
 
 
 def test_workers_that_write_nothing_meet_weights_that_diverge_too(
-        eagerly, records, tmp_path, monkeypatch):
+        records, tmp_path, monkeypatch):
     """Else the chief alone would end the run, or the trial."""
     monkeypatch.setattr(train_module, "count_workers", lambda _: 2)
     monkeypatch.setattr(train_module, "is_chief", lambda _: False)
