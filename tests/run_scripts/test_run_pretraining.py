@@ -23,7 +23,7 @@ from run_scripts import run_pretraining
 from tests import processes, programs
 from tests.training import tiny
 
-pytestmark = pytest.mark.usefixtures("eagerly")
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 SCRIPT = "run_scripts.run_pretraining"
 GOOGLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "google_gelu")
 # Records of two lengths; the model fits both.
@@ -84,12 +84,6 @@ def fixture_stopped(stopped_run, tmp_path, capsys):
 
 def start(flags, before="", **options):
     return processes.start_command(SCRIPT, flags, before, **options)
-
-
-def after_first_checkpoint(process):
-    """Waits until a process that saves every other report has begun its second checkpoint, and so
-    has written the first."""
-    return process.wait_for("step ", 5)
 
 
 def latest(folder):
@@ -217,17 +211,13 @@ def test_another_type_of_computation_has_its_own_loss_scale(flags, tmp_path):
         assert loss_scale() == scale
 
 
-def test_a_second_command_at_once_is_refused(flags, tmp_path):
-    command = flags(do_train=True, num_train_steps=100_000)
-    first = after_first_checkpoint(start(command, eagerly=True))
-    said = start(command).finish(1)
-    assert "Traceback" not in said
-    assert f"error: --output_dir: process {first.pid} on {socket.gethostname()} is at work" in said
-    first.send(signal.SIGTERM)
-    first.finish(143)
-    assert ".lock" not in os.listdir(tmp_path / "out")
-    steps = [line["step"] for line in read_metrics(tmp_path / "out", "train")]
-    assert len(set(steps)) == len(steps)
+def test_a_second_command_at_once_is_refused(flags, hold, tmp_path):
+    (tmp_path / "out").mkdir()
+    first = hold(tmp_path / "out")
+    refusal(flags(do_train=True),
+            f"--output_dir: process {first.pid} on {socket.gethostname()} is at work")
+    first.communicate()
+    assert not os.listdir(tmp_path / "out")
 
 
 def test_a_folder_with_the_name_of_a_checkpoint_is_refused(flags, tmp_path):
@@ -267,11 +257,11 @@ def test_a_run_at_a_stable_rate_can_be_made_longer(flags, tmp_path, capsys):
     """Without a trace of the end that it had before, also in the state of the optimizer."""
     flags = functools.partial(flags, do_train=True, learning_rate_schedule="warmup_stable_decay",
                               num_decay_steps=2, optimizer="stable_adamw", weight_decay=1e-2)
-    main(flags(stop_at_step=6))
+    main(flags(num_train_steps=5, stop_at_step=3))
     capsys.readouterr()
-    main(flags(num_train_steps=12))
-    assert "resuming with another --num_train_steps (8, now 12)" in capsys.readouterr().out
-    main(flags(num_train_steps=12, output_dir=str(tmp_path / "other")))
+    main(flags(num_train_steps=6))
+    assert "resuming with another --num_train_steps (5, now 6)" in capsys.readouterr().out
+    main(flags(num_train_steps=6, output_dir=str(tmp_path / "other")))
     assert read_bytes(latest(tmp_path / "out")) == read_bytes(latest(tmp_path / "other"))
 
 
@@ -359,9 +349,9 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     command = flags(do_train=True, do_eval=True, num_train_steps=6, input_file=[*map(str, paths)],
                     bert_config_file=str(folder / "plain.json"))
     shared = {**command, "output_dir": str(tmp_path / "workers")}
-    for stop, eagerly in ((2, False), (4, True)):       # two steps do not repay a second tracing
-        said = processes.finish_workers(processes.start_workers(
-            SCRIPT, [{**shared, "stop_at_step": stop}] * 2, eagerly=eagerly))
+    main({**shared, "file_shares": 2, "stop_at_step": 2})
+    said = processes.finish_workers(processes.start_workers(
+        SCRIPT, [{**shared, "stop_at_step": 4}] * 2))
     assert all("resuming at step 2" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     assert checksummed.read(latest(tmp_path / "workers"))[1]["order"]["shares"] == 2
@@ -377,7 +367,8 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
 def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
     workers = processes.start_workers(SCRIPT, [command] * 2, eagerly=True)
-    after_first_checkpoint(workers[1]).send(signal.SIGTERM)
+    # After its second checkpoint has begun, of one every other report, the first one is written.
+    workers[1].wait_for("step ", 5).send(signal.SIGTERM)
     for said in processes.finish_workers(workers, 143):
         assert "stopped by a signal at step" in said and "\nerror:" not in said
     checksummed.read(latest(tmp_path / "out"))
