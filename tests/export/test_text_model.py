@@ -48,7 +48,7 @@ assert "bert_tf" not in sys.modules
 
 
 # How `exported` makes each kind.
-SETTINGS = {TextModel: {"max_seq_length": 40},
+SETTINGS = {TextModel: {"max_seq_length": 40}, ChoiceModel: {"max_seq_length": 30},
             TaggerModel: {"max_seq_length": 16, "labels": "ABC"},
             AnswerModel: {"max_seq_length": 64, "max_answer_length": 4, "doc_stride": 9,
                           "max_query_length": 20}}
@@ -96,13 +96,12 @@ def test_two_texts(make_model, vocabulary, tokenizer, check_equal):
     check_equal(outputs, model, tokenizer, pairs, longest=25)
 
 
-def test_choices(make_model, vocabulary, tokenizer, serve, check_equal):
+def test_choices(make_model, vocabulary, tokenizer, exported, serve, check_equal):
     model, count = make_model("multiple_choice", vocabulary.size), 3
     contexts = LINES[::count][:20]
     choices = [[LINES[(row * 5 + i) % len(LINES)] for i in range(count)]
                for row in range(len(contexts))]
-    outputs = serve(ChoiceModel(model, vocabulary, max_seq_length=30),
-                    context=contexts, choices=choices)
+    outputs = serve(exported(ChoiceModel, "multiple_choice"), context=contexts, choices=choices)
     features = features_of(tokenizer, [(context, choice) for context, row in zip(contexts, choices)
                                        for choice in row], 30)
     features = {name: rows.reshape(len(contexts), count, -1) for name, rows in features.items()}
@@ -220,13 +219,12 @@ def test_texts_come_in_pairs(make_model, vocabulary, long_text):
 
 
 @pytest.mark.parametrize("counts", [(3, 2), (1, 2), (2, 1), (2, 3)])
-def test_inputs_have_as_many_rows(make_model, vocabulary, exported, counts):
+def test_inputs_have_as_many_rows(exported, counts):
     first, second = (["a b", "c", "d"][:count] for count in counts)
     ask = exported(AnswerModel, "answer_span").functions["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many questions as passages"):
         ask(tf.constant(first), tf.constant(second))
-    choose = ChoiceModel(make_model("multiple_choice", vocabulary.size), vocabulary,
-                         max_seq_length=30).functions["serving_default"]
+    choose = exported(ChoiceModel, "multiple_choice").functions["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many contexts as rows"):
         choose(tf.constant(first), tf.constant([[text, "b"] for text in second]))
 
