@@ -83,18 +83,23 @@ def check_gradients(golden, prefix, learner, found, less=None):
 SEED = tf.constant([1, 2])
 
 
+@pytest.fixture(name="begin")
+def fixture_begin(monkeypatch):
+    """function(kind, noise): where `kind` of adversarial training begins; returns a list that gets
+    the noises of all passes."""
+    def begin(kind, noise):
+        seen, logits, noise = [], Pass.logits, tf.constant(noise)
+        monkeypatch.setattr(kind, "_first", lambda *_: noise)
+        monkeypatch.setattr(Pass, "logits", lambda self, seed, **noise: (
+            seen.append(noise) or logits(self, seed, **noise)))
+        return seen
+    return begin
+
+
 @pytest.mark.parametrize("case", SMART)
-def test_smoothness_is_that_of_mt_dnn(eagerly, golden, learner, case, monkeypatch):
+def test_smoothness_is_that_of_mt_dnn(eagerly, golden, learner, case, begin):
     settings, of = RobustnessSettings("smart", **SMART[case]), one_pass(learner, golden)
-    first, seen = tf.constant(golden[f"smart_{case}/first_noise"]), []
-    monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
-    logits = Pass.logits
-
-    def note(self, seed, **noise):
-        seen.append(noise)
-        return logits(self, seed, **noise)
-
-    monkeypatch.setattr(Pass, "logits", note)
+    seen = begin(adversarial.Smart, golden[f"smart_{case}/first_noise"])
     measures, grads, found = adversarial.make(settings).gradients(of, SEED)
     assert len(seen) == 2 + settings.ascent[0]
     assert off(found["classification"], golden[f"smart_{case}/logits"]) < ROUNDED
@@ -109,13 +114,10 @@ def test_smoothness_is_that_of_mt_dnn(eagerly, golden, learner, case, monkeypatc
 
 @pytest.mark.parametrize("norm", ["inf", "l2", "l1"])
 def test_steps_of_smart_have_their_size_and_go_uphill_in_the_divergence(
-        eagerly, golden, learner, norm, monkeypatch):
+        eagerly, golden, learner, norm, begin):
     """SMART's paper, algorithm 1; the divergence is written out, its slope is numerical."""
     of, first = one_pass(learner, golden), golden["smart_inf_1/first_noise"] * 3
-    seen, logits = [], Pass.logits
-    monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: tf.constant(first))
-    monkeypatch.setattr(Pass, "logits", lambda self, seed, **noise: (
-        seen.append(noise) or logits(self, seed, **noise)))
+    logits, seen = Pass.logits, begin(adversarial.Smart, first)
     adversarial.make(RobustnessSettings(
         "smart", adv_norm_of="step", adv_step_size=0.02, adv_p_norm=norm)).gradients(of, SEED)
     step = seen[-1]["embedding_noise"].numpy() - first
@@ -147,13 +149,9 @@ def test_steps_of_smart_have_their_size_and_go_uphill_in_the_divergence(
 
 
 @pytest.mark.parametrize("norm", ["inf", "l2", "l1"])
-def test_noise_of_smart_is_kept_within_its_bound(eagerly, golden, learner, norm, monkeypatch):
+def test_noise_of_smart_is_kept_within_its_bound(eagerly, golden, learner, norm, begin):
     """SMART's paper, algorithm 1: the nearest point within the bound of the embeddings."""
-    seen, logits = [], Pass.logits
-    first = tf.constant(golden["smart_inf_1/first_noise"])
-    monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
-    monkeypatch.setattr(Pass, "logits", lambda self, seed, **noise: (
-        seen.append(noise) or logits(self, seed, **noise)))
+    seen = begin(adversarial.Smart, golden["smart_inf_1/first_noise"])
     for most in (0.0, 0.01):
         adversarial.make(RobustnessSettings(
             "smart", adv_norm_of="step", adv_step_size=0.02, adv_p_norm=norm,
@@ -168,12 +166,9 @@ def test_noise_of_smart_is_kept_within_its_bound(eagerly, golden, learner, norm,
 
 
 def test_a_head_without_weight_does_not_steer_the_noise_of_smart(
-        eagerly, golden, learner, monkeypatch):
-    first, found = tf.constant(golden["smart_inf_1/first_noise"]), []
-    monkeypatch.setattr(adversarial.Smart, "_first", lambda *_: first)
-    logits = Pass.logits
-    monkeypatch.setattr(Pass, "logits", lambda self, seed, **noise: (
-        found.append(noise) or logits(self, seed, **noise)))
+        eagerly, golden, learner, begin, monkeypatch):
+    first = golden["smart_inf_1/first_noise"]
+    found = begin(adversarial.Smart, first)
     head, config = learner.objectives[0], learner.encoder.config
     noises = {}
     for name, weights in (("alone", []), ("silent", [0.0]), ("steering", [1.0]), ("none", None)):
@@ -195,19 +190,12 @@ def test_a_head_without_weight_does_not_steer_the_noise_of_smart(
 
 
 @pytest.mark.parametrize("case", FREELB)
-def test_freelb_is_its_own_code(eagerly, golden, learner, case, monkeypatch):
-    noises, seen = golden[f"freelb_{case}/noises"], []
-    monkeypatch.setattr(adversarial.FreeLB, "_first", lambda *_: tf.constant(noises[0]))
-    logits = Pass.logits
-
-    def note(self, seed, **noise):
-        seen.append(noise["word_noise"])
-        return logits(self, seed, **noise)
-
-    monkeypatch.setattr(Pass, "logits", note)
+def test_freelb_is_its_own_code(eagerly, golden, learner, case, begin):
+    noises = golden[f"freelb_{case}/noises"]
+    seen = begin(adversarial.FreeLB, noises[0])
     way = adversarial.make(RobustnessSettings("freelb", **FREELB[case]))
     measures, grads, _ = way.gradients(one_pass(learner, golden), SEED)
-    assert off(np.stack(seen), noises) < 1e-5
+    assert off(np.stack([noise["word_noise"] for noise in seen]), noises) < 1e-5
     loss, count = measures["classification"]["loss"]
     assert float(loss / count) == pytest.approx(float(golden[f"freelb_{case}/loss"]), rel=1e-5)
     check_gradients(golden, f"freelb_{case}", learner, grads)
