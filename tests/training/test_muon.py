@@ -186,8 +186,7 @@ def batches(trainer, records):
 
 
 @pytest.mark.parametrize("options", [
-    {"accumulation": 2, "dtype": "mixed_bfloat16"}, {"jit_compile": True},
-    {"dtype": "mixed_float16"}])
+    {"accumulation": 2, "dtype": "mixed_bfloat16"}, {"jit_compile": True}])
 def test_a_run_learns_and_resumes_to_the_last_bit(options, eagerly, tmp_path):
     tf.config.run_functions_eagerly("jit_compile" not in options)
     tiny.write_records(tmp_path / "a.tfrecord", 40)
