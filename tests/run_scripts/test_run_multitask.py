@@ -25,7 +25,6 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task_flags import RunSplits, TaskFlags
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.tokenization.encoding import encode_pairs
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import export_model, finetune
@@ -305,20 +304,6 @@ def test_nothing_to_predict_is_said(run):
         with pytest.raises(InputError, match="--do_predict: none of the tasks has a test file"):
             run(output, rows={"rating": ROWS["rating"]}, answer_num_turn=None, do_train=False,
                 do_eval=False, do_predict=True, **changes)
-
-
-def test_texts_are_packed_as_the_originals(test_data):
-    tokenizer = open_tokenizer(str(test_data / "weights" / "bert-tiny-question-classifier"), True)
-    path = test_data / "golden" / "mtdnn" / "preparation_seed1.jsonl"
-    for line in path.read_text().splitlines():
-        row = json.loads(line)
-        if row["task"] == "qnnli":      # two candidates
-            continue
-        texts = [text for text in (row["premise"], row["hypothesis"]) if text]
-        features, _ = encode_pairs([texts], tokenizer, row["max_seq_len"], hypothesis_first=True)
-        length = int(features["input_mask"].sum())
-        assert [features[name][0, :length].astype(int).tolist()
-                for name in ("input_ids", "segment_ids")] == [row["token_id"], row["type_id"]]
 
 
 def test_a_task_reads_long_texts_in_windows(folder, tmp_path):

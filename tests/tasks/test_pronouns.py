@@ -21,6 +21,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.encoding import encode_pairs
 from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 
@@ -200,15 +201,19 @@ def write(path, rows, header=HEADER):
 def test_texts_are_packed_as_the_originals(test_data):
     tokenizer = open_tokenizer(str(test_data / "weights" / "bert-tiny-question-classifier"), True)
     lines = (test_data / "golden" / "mtdnn" / "preparation_seed1.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row["task"] == "qnnli"]
-    texts = [[row["premise"], *row["hypothesis"]] for row in rows]
-    features, _ = encode_candidates(texts, tokenizer, rows[0]["max_seq_len"])
-    features = {name: values.reshape(len(rows), 2, -1) for name, values in features.items()}
-    for number, row in enumerate(rows):
-        for place in range(2):
-            length = features["input_mask"][number, place].sum()
-            assert [features[name][number, place, :length].astype(int).tolist() for name in (
-                "input_ids", "segment_ids")] == [row["token_id"][place], row["type_id"][place]]
+    for row in map(json.loads, lines):
+        wanted, length = (row["token_id"], row["type_id"]), row["max_seq_len"]
+        if row["task"] == "qnnli":
+            texts = [row["premise"], *row["hypothesis"]]
+            features, _ = encode_candidates([texts], tokenizer, length)
+        else:
+            texts, wanted = [row["premise"], row["hypothesis"]], [[ids] for ids in wanted]
+            features, _ = encode_pairs([list(filter(None, texts))], tokenizer, length,
+                                       hypothesis_first=True)
+        features = {name: values.reshape(-1, length) for name, values in features.items()}
+        for place, used in enumerate(features["input_mask"].sum(1).astype(int)):
+            assert [features[name][place, :used].astype(int).tolist() for name in (
+                "input_ids", "segment_ids")] == [ids[place] for ids in wanted]
 
 
 def test_two_lines_of_a_question_are_an_example(tmp_path, tokenizer):
