@@ -185,19 +185,6 @@ def test_a_stale_checkpoint_file_and_a_prefix(tf1):
     assert assert_refused(tf1, "several", make_learner(config)).endswith("name one of them.")
 
 
-def test_a_damaged_file(tf1, hf):
-    data = tf1 / "bert_model.ckpt.data-00000-of-00001"
-    whole = data.read_bytes()
-    for damaged in (whole[:len(whole) // 2], b"\xff" + whole[1:]):
-        data.write_bytes(damaged)
-        assert_refused(tf1, "can't be read")
-    (tf1 / "bert_model.ckpt.index").write_bytes(b"no index")
-    assert_refused(tf1, "can't be read")
-    file = hf[0] / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-100])
-    assert_refused(hf[0], "can't be read")
-
-
 def test_an_object_checkpoint_of_something_else_is_refused(tf1):
     config = read_config(tf1)
     for file in tf1.glob("bert_model*"):

@@ -111,20 +111,6 @@ def test_another_number_of_choices(eagerly, trained, choose, tmp_path):
     assert read_scores(out)["dev/accuracy"] == pytest.approx(accuracy)
 
 
-def test_a_killed_run_goes_on(eagerly, choose, copy_at, tmp_path, capsys):
-    flags = {"do_train": True, "do_eval": True, "num_train_steps": 3, "save_checkpoints_steps": 2,
-             **OFFICIAL}
-    copy_at(2, tmp_path / "whole", tmp_path / "out")
-    whole = choose(tmp_path / "whole", **flags)
-    capsys.readouterr()
-    # A run that was begun keeps its length, whatever the default is now.
-    out = choose(tmp_path / "out", **flags, max_seq_length=None)
-    assert "resuming at step 2" in capsys.readouterr().out
-    assert read_scores(out) == read_scores(whole)
-    name = "dev_predictions.jsonl"
-    assert (out / name).read_bytes() == (whole / name).read_bytes()
-
-
 @pytest.mark.parametrize("row, message", [
     ({"q": "red", "a0": "is", "a1": "not", "right": 0}, "quiz.jsonl, line 2 has no 'a2'"),
     ({"q": "red", "a0": "is", "a1": "not", "a2": "", "right": 0},

@@ -360,15 +360,6 @@ def test_a_model_that_knows_no_answer_is_averaged_with_its_like(folder, trained,
             FineTuneSettings(output_dir=str(tmp_path)))
 
 
-def test_another_file_to_choose_on_is_not_mixed_up_with_the_first(folder, trained, tmp_path):
-    (tmp_path / "other.json").write_text(json.dumps(squad_json(2)), encoding="utf-8")
-    flags = training(folder, "v1", trained, predict_file=tmp_path / "other.json")
-    with pytest.raises(InputError, match="scored on other examples.*leave out --do_train"):
-        main(**{**flags, "records_dir": tmp_path})
-    with pytest.raises(InputError, match="predict.manifest.json describes other records"):
-        main(**training(folder, "v1", tmp_path / "out", records_dir=tmp_path))
-
-
 def test_a_head_with_beams_is_learned_kept_and_used(eagerly, folder, tmp_path):
     out = tmp_path / "out"
     main(**training(folder, "v2", out, version_2_with_negative=True, squad_style="electra",

@@ -115,10 +115,6 @@ def test_another_scheme_of_tags_changes_neither_files_nor_scores(eagerly, data, 
                tag_scheme="bio", **flags)
 
 
-def weights(folder):
-    return bert_tf.Tagging.from_pretrained(str(folder), num_labels=5).get_weights()
-
-
 def test_learns_a_handful_of_sentences(trained):
     scores = read_scores(trained)
     assert scores["test/entity_f1"] == scores["test/tag_accuracy"] == 1
@@ -163,19 +159,6 @@ def test_document_context_predicts_as_many_words(eagerly, trained, tagger, tmp_p
     assert manifest["options"]["document_context"]
     assert [s[:2] for s in read_columns(out / "dev_predictions.txt")] == [
         s[:2] for s in read_columns(trained / "dev_predictions.txt")]
-
-
-def test_a_killed_run_ends_with_the_same_weights(eagerly, tagger, copy_at, tmp_path, capsys):
-    flags = {"do_train": True, "do_eval": True, "test_file": "train.txt", "labelled_test": True,
-             "num_train_steps": 3, "save_checkpoints_steps": 2}
-    copy_at(2, tmp_path / "whole", tmp_path / "out")
-    whole = tagger(tmp_path / "whole", **flags)
-    capsys.readouterr()
-    out = tagger(tmp_path / "out", **flags)
-    assert "resuming at step 2" in capsys.readouterr().out
-    for one, other in zip(weights(whole), weights(out), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert read_scores(out) == read_scores(whole)
 
 
 def test_files_without_tags(eagerly, trained, tagger, data, tmp_path):

@@ -89,8 +89,8 @@ def scores(examples, found, losses):
 
 @pytest.fixture(name="tune")
 def fixture_tune(dev, tmp_path):
-    """function(folder, strategy, config, evaluate, scored_on, **settings): a `FineTuning`."""
-    def make(folder="out", strategy=ONE, config=CONFIG, evaluate=None, scored_on=None, **changes):
+    """function(folder, config, evaluate, scored_on, **settings): a `FineTuning`."""
+    def make(folder="out", config=CONFIG, evaluate=None, scored_on=None, **changes):
         def of_dev(predict_):
             return scores(dev, *predict_(dev))
 
@@ -100,7 +100,7 @@ def fixture_tune(dev, tmp_path):
             **changes})
         dropout = config.hidden_dropout_prob
         return FineTuning(
-            settings, strategy, config, lambda config, dtype: Classification(
+            settings, ONE, config, lambda config, dtype: Classification(
                 config, 2, dropout_rate=dropout, dtype=dtype),
             evaluate or of_dev, "dev/closeness", DEFAULTS, {"more": 1}, scored_on)
     return make
@@ -652,22 +652,6 @@ def test_prediction_is_that_of_each_example_alone(dev, mirrored, tmp_path, kind,
     for _ in range(3):
         predict(trainer, examples, 64)
     assert trainer._predict_step.experimental_get_tracing_count() == traces
-
-
-def test_two_devices_train_as_one(eagerly, tune, examples, mirrored, tmp_path):
-    options = {"config": STILL, "num_train_steps": 2, "learning_rate": 5e-3}
-    one, two = (tune(name, strategy, **options).train(examples)["trials"]["seed1"]["metrics"]
-                for name, strategy in (("one", ONE), ("two", mirrored)))
-    assert two == pytest.approx(one, rel=1e-4)
-    assert tiny.largest_difference(weights(tmp_path / "one"), weights(tmp_path / "two")) < 1e-5
-
-
-def test_it_learns_with_batches_of_like_length(tune, examples, tmp_path):
-    tuning = tune(config=STILL, num_train_steps=100, learning_rate=5e-3, save_checkpoints_steps=99)
-    tuning.train(examples)
-    trainer = tuning.load(str(tmp_path / "out" / "model.keras"))
-    found, _ = tuning.predict(trainer, examples)
-    assert scores(examples, found, {"loss": 0.0})["dev/accuracy"] > 0.95
 
 
 def test_the_log_is_quiet_about_tracing(caplog):

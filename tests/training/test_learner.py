@@ -22,7 +22,6 @@ from bert_tf.objectives.base import Objective
 from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learners.learner import Learner
-from tests import processes
 
 CONFIG = EncoderConfig.preset(
     "tiny", vocab_size=50, hidden_size=32, intermediate_size=64, max_position_embeddings=16,
@@ -205,24 +204,6 @@ def test_the_training_step_compiles_under_xla():
 
     losses = [float(step(tf.constant(seed))[0]) for seed in ([1, 2], [1, 2], [1, 3])]
     assert losses[0] == losses[1] != losses[2] and np.isfinite(losses[0])
-
-
-def test_a_saved_learner_loads_in_a_fresh_process(tmp_path):
-    learner, batch = make_learner(dtype="mixed_bfloat16"), make_batch()
-    learner.save(tmp_path / "learner.keras")
-    np.savez(tmp_path / "batch.npz", **{name: value.numpy() for name, value in batch.items()})
-    code = """if True:
-        import bert_tf, keras
-        import numpy as np
-        learner = keras.models.load_model("learner.keras")
-        assert [o.loss_weight for o in learner.objectives] == [1.0, 2.0]
-        logits = learner(dict(np.load("batch.npz")))
-        np.savez("out.npz", **{name: np.array(value) for name, value in logits.items()})
-        """
-    processes.Process(code, cwd=tmp_path).finish()
-    loaded = np.load(tmp_path / "out.npz")
-    for name, logits in learner(batch).items():
-        assert np.array_equal(loaded[name], logits)
 
 
 @pytest.mark.filterwarnings("error")
