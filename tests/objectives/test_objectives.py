@@ -80,3 +80,4 @@ def test_configurations_round_trip():
     for objective in (MaskedLM(CONFIG, loss_weight=50.0), SentencePrediction(CONFIG, 3, name="x")):
         same = type(objective).from_config(objective.get_config())
         assert same.get_config() == objective.get_config()
+        assert same.loss_weight == objective.loss_weight
