@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # ranx 0.3.21: fuse with its min-max normalisation gives the only hit of a search 0 points.
 #
-# To join a word search and a search by vectors, min-max brings the scores of each answer to the range from 0 to 1.
-# An answer with one passage, or with passages of one score, has no range, and ranx gives each of them 0, the mark of
-# the worst. Nothing says so. A rare name or a part number is found by a word search in exactly one
-# passage, mostly the right one, and this certain hit counts as much as no hit. Here the words alone have
-# the reciprocal rank 1, the vectors 0.25, and both together 0.25 in place of 1. If the words find a second, wrong
-# passage, the fusion is right.
-# norm="sum" does the same; "rank" and method="rrf" do not.
+# To join a word search and a search by vectors, min-max brings the scores of each answer to the range from 0 to
+# 1. An answer with one passage, or with passages of one score, has no range, and ranx gives each of them 0, the
+# mark of the worst. Nothing says so. A rare name or a part number is found by a word search in exactly one
+# passage, mostly the right one, and this certain hit counts as much as no hit. Here the words alone have the
+# reciprocal rank 1, the vectors 0.25, and both together 0.25 in place of 1. If the words find a second, wrong
+# passage, the fusion is right. norm="sum" does the same; "rank" and method="rrf" do not.
 #
 # Take method="rrf" or norm="rank". Seen in November 2026 with Python 3.11. The script fails if this changes.
 set -euo pipefail
