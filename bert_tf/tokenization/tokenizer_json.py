@@ -6,7 +6,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import read_json
-from bert_tf.tokenization.library_settings import added_tokens, settings_beside
+from bert_tf.tokenization.library_settings import added_tokens, kind_beside, settings_beside
 from bert_tf.tokenization.vocabulary import ANGLE_ROLES, BERT_ROLES, PADDING
 
 # Special tokens, which older files hold even if they were added to the vocabulary.
@@ -21,27 +21,32 @@ _BPE: dict[str, list] = {
     "model.byte_fallback": [None, False], "model.ignore_merges": [None, False]}
 _VALUES: dict[str, dict[str, list]] = {
     "WordPiece": {**_BERT, "model.continuing_subword_prefix": [None, "##"],
+                  "model.unk_token": [None, BERT_ROLES["unk"]],
                   "model.max_input_chars_per_word": [None, 100, 200]},
-    "ByteLevel": {**_BPE, "normalizer.type": [None], "pre_tokenizer.use_regex": [None, True]},
+    "ByteLevel": {**_BPE, "model.end_of_word_suffix": [None, ""], "normalizer.type": [None],
+                  "pre_tokenizer.use_regex": [None, True]},
     "WordBpe": {**_BPE, **_BERT, "normalizer.lowercase": [True]}}
 # The special tokens that each kind has; the post-processor adds no others.
 _SPECIAL: dict[str, list[set]] = {
     "WordPiece": [{*BERT_ROLES.values()}],
     "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "WordBpe": [set()]}
-# Where special tokens stand in a pair of texts A and B, by the token that begins it.
+# Where special tokens stand in a pair of texts A and B, by the token that begins it; and by the
+# post-processor, where that has no template.
 _PAIRS = {BERT_ROLES["cls"]: "-A-B-", ANGLE_ROLES["cls"]: "-A--B-"}
+_ENDS = ("cls", "sep")
+_PAIRS_OF = {"BertProcessing": "-A-B-", "RobertaProcessing": "-A--B-"}
 
 
 def has_old_files(path: str) -> bool:
     """Whether `old_files` reads the file; the library tokenizers reads all others."""
-    return _kind(read_json(path)) is not None
+    return _kind(read_json(path), path) is not None
 
 
 def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Returns the contents of the older files by name, and the tokenizer's settings, of which those
     in a tokenizer_config.json next to it come first. InputError if the file is damaged."""
     read = read_json(path)
-    kind = _kind(read)
+    kind = _kind(read, path)
     if _value_in(read, "truncation", "direction") == "Left":
         warn(f"{path}: truncation.direction is Left, but texts that are too long lose their end "
              "here.")
@@ -105,16 +110,18 @@ def _wordpiece_settings(normalizer, beside):
     return settings | {name: beside[name] for name in _OF_WORDPIECE if name in beside}
 
 
-def _kind(read):
+def _kind(read, path):
     """The key of `_VALUES` whose values the tokenizer has; None if it has others, if it lacks the
-    special tokens of its kind, or if ids have gaps."""
+    special tokens of its kind, or if ids have gaps. GPT's alone, which the files beside it name,
+    cuts words as its original; others with the same ending cut them as they say."""
     model, step = read.get("model"), _value_in(read, "pre_tokenizer", "type")
     if not isinstance(model, dict):
         return None
     kind = None
     if model.get("type") == "WordPiece" and step == "BertPreTokenizer":
         kind = "WordPiece"
-    elif model.get("type") == "BPE" and model.get("end_of_word_suffix") == "</w>":
+    elif (model.get("type") == "BPE" and model.get("end_of_word_suffix") == "</w>"
+          and kind_beside(path) == "openaigpt"):
         kind = "WordBpe"
     elif model.get("type") == "BPE" and step == "ByteLevel":
         kind = "ByteLevel"
@@ -123,17 +130,23 @@ def _kind(read):
         return None
     try:
         tokens = _tokens(read)
-        around = {*(_value_in(read, "post_processor", "special_tokens") or ())}
         has_gaps = sorted(tokens.values()) != list(range(len(tokens)))
-        is_usual = _is_pair_usual(_value_in(read, "post_processor", "pair"))
+        post = read.get("post_processor") or {"type": None}
+        steps = post["processors"] if post["type"] == "Sequence" else [post]
+        around = {token for step in steps for token in (
+            *(step.get("special_tokens") or ()), *(step[key][0] for key in _ENDS if key in step))}
+        is_usual = all(map(_is_pair_usual, steps))
     except (KeyError, TypeError, AttributeError):
         return None
     special = any(tokens.keys() >= roles >= around for roles in _SPECIAL[kind])
     return kind if special and not has_gaps and is_usual else None
 
 
-def _is_pair_usual(pair):
-    """Whether the post-processor's template, if there is one, puts special tokens as `_PAIRS`."""
+def _is_pair_usual(step):
+    """Whether a post-processor puts special tokens as `_PAIRS`, or has none."""
+    if form := _PAIRS_OF.get(step["type"]):
+        return _PAIRS.get(step["cls"][0]) in (None, form)
+    pair = step.get("pair")
     if not pair:
         return True
     names = [part.get("Sequence", {"id": "-"})["id"] for part in pair]

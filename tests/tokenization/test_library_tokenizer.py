@@ -83,14 +83,14 @@ def _llama():
     return peer
 
 
-def _herbert():
+def _herbert(lowercase=False):
     words = ["<s>", "</s>", "<unk>", "<pad>", "<mask>", *LETTERS,
              *(f"{letter}</w>" for letter in LETTERS), "th", "the</w>"]
     peer = tokenizers.Tokenizer(models.BPE(
         {word: i for i, word in enumerate(words)}, [("t", "h"), ("th", "e</w>")],
         unk_token="<unk>", end_of_word_suffix="</w>"))
     peer.add_special_tokens(words[:5])
-    peer.normalizer = normalizers.BertNormalizer(lowercase=False)
+    peer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     peer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     peer.decoder = decoders.BPEDecoder("</w>")
     _template(peer, "<s>", "</s>")
@@ -99,7 +99,8 @@ def _herbert():
 
 # form -> its maker, the blank in its tokens, and what precedes a word that follows a blank
 FORMS = {"modernbert": (_modernbert, "Ġ", " "), "xlm_roberta": (_xlm_roberta, "▁", ""),
-         "gemma": (_gemma, "▁", " "), "llama": (_llama, "▁", ""), "herbert": (_herbert, "", "")}
+         "gemma": (_gemma, "▁", " "), "llama": (_llama, "▁", ""), "herbert": (_herbert, "", ""),
+         "lower": (lambda: _herbert(True), "", "")}
 
 
 @pytest.fixture(params=FORMS)

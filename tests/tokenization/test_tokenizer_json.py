@@ -8,10 +8,11 @@ import pytest
 import sentencepiece
 import tokenizers
 from hard_lines import HARD_LINES, random_lines
+from tokenizers import processors
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
-from bert_tf.tokenization.tokenizer_json import old_files
+from bert_tf.tokenization.tokenizer_json import has_old_files, old_files
 from tests.tokenization.test_byte_bpe import make_files
 
 WORDS = [" plain", " Café", " unplainable", " masking", " CAFE"]
@@ -61,6 +62,23 @@ def test_the_configuration_beside_it_comes_first(vocabulary, tmp_path, written, 
         assert opened.encode(line) == peer.encode(line, add_special_tokens=False).ids
 
 
+@pytest.mark.parametrize("is_sequence", [False, True])
+def test_pairs_with_another_number_of_separators_are_the_library_s(
+        vocabulary, tmp_path, is_sequence):
+    """Whatever post-processor puts them there; a WordPiece of RoBERTa's pairs."""
+    save(tmp_path, vocabulary)
+    peer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    ends = [(token, peer.token_to_id(token)) for token in ("[SEP]", "[CLS]")]
+    peer.post_processor = processors.RobertaProcessing(*ends)
+    if is_sequence:
+        peer.post_processor = processors.Sequence([
+            processors.ByteLevel(), processors.TemplateProcessing(
+                "[CLS] $A [SEP]", "[CLS] $A [SEP] [SEP] $B [SEP]", ends)])
+    peer.save(str(tmp_path / "tokenizer.json"))
+    assert open_tokenizer(str(tmp_path))(("plain", "un"))["input_ids"][0].tolist() == (
+        peer.encode("plain", "un").ids)
+
+
 def test_what_was_opened_is_saved_as_the_older_files(vocabulary, tmp_path):
     save(tmp_path / "new", vocabulary, lowercase=True, strip_accents=False)
     opened = open_tokenizer(str(tmp_path / "new" / "tokenizer.json"))
@@ -98,9 +116,13 @@ def test_byte_bpe(tmp_path, capsys, prefix):
     # As GPT's, which gives every word an ending in place of a blank before it.
     path = tmp_path / "new" / "tokenizer.json"
     read = json.loads(path.read_text())
-    read["model"]["end_of_word_suffix"], read["pre_tokenizer"] = "</w>", None
-    read["normalizer"] = {"type": "BertNormalizer", "lowercase": True}
-    path.write_text(json.dumps(read))
+    read["model"]["end_of_word_suffix"] = "</w>"
+    bytes_of_words = json.dumps(read)
+    read["pre_tokenizer"], read["normalizer"] = None, {"type": "BertNormalizer", "lowercase": True}
+    for content in (bytes_of_words, json.dumps(read)):
+        path.write_text(content)
+        assert not has_old_files(str(path))
+    (tmp_path / "new" / "config.json").write_text('{"model_type": "openai-gpt"}')
     assert "merges.txt" in old_files(str(path))[0]
     peer.add_tokens(["added"])
     peer.save(str(tmp_path / "new" / "tokenizer.json"))
