@@ -536,7 +536,8 @@ def test_settings_of_another_recipe_are_refused(records, folder):
     ("bert", {"terms": ["masked_lm", "order"]}, ["--terms", "no order", "next_sentence"]),
     ("one segment", {}, ["hold no next_sentence_labels", "next_sentence reads",
                          "--terms=masked_lm"]),
-    ("bert", {"max_predictions_per_seq": 4}, ["--max_predictions_per_seq is 4", "; give --max_predictions_per_seq=3."]),
+    ("bert", {"max_predictions_per_seq": 4}, ["--max_predictions_per_seq is 4",
+                                              "; give --max_predictions_per_seq=3."]),
     ("bert", {"max_predictions_per_seq": 4, "recipe": "ltr"}, [
         "--max_predictions_per_seq is 4", "3"]),
     ("xlnet", {"terms": ["permutation_lm", "masked_lm"]}, [
