@@ -14,5 +14,7 @@ OWN_RULES = frozenset(("BertJapanese",))
 OF_BERT = frozenset((
     "Bert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra",
     "LayoutLM", "Lxmert", "MobileBert", "Splinter", "SqueezeBert"))
+# The kind of `kind_beside` whose pieces end in </w> and whose words are found by its own rules.
+ENDS_WORDS = "openaigpt"
 # Settings that no reader of a .model follows, by the kinds of `kind_beside`.
 UNREAD = {"debertav2": ("do_lower_case", "split_by_punct")}

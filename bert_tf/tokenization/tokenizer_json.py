@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import read_json
+from bert_tf.tokenization.library_classes import ENDS_WORDS
 from bert_tf.tokenization.library_settings import added_tokens, kind_beside, settings_beside
 from bert_tf.tokenization.vocabulary import ANGLE_ROLES, BERT_ROLES, PADDING
 
@@ -112,8 +113,8 @@ def _wordpiece_settings(normalizer, beside):
 
 def _kind(read, path):
     """The key of `_VALUES` whose values the tokenizer has; None if it has others, if it lacks the
-    special tokens of its kind, or if ids have gaps. GPT's alone, which the files beside it name,
-    cuts words as its original; others with the same ending cut them as they say."""
+    special tokens of its kind, or if ids have gaps. Of those whose pieces end in </w>, one alone
+    cuts words as its original, and the files beside it name it; others cut them as they say."""
     model, step = read.get("model"), _value_in(read, "pre_tokenizer", "type")
     if not isinstance(model, dict):
         return None
@@ -121,7 +122,7 @@ def _kind(read, path):
     if model.get("type") == "WordPiece" and step == "BertPreTokenizer":
         kind = "WordPiece"
     elif (model.get("type") == "BPE" and model.get("end_of_word_suffix") == "</w>"
-          and kind_beside(path) == "openaigpt"):
+          and kind_beside(path) == ENDS_WORDS):
         kind = "WordBpe"
     elif model.get("type") == "BPE" and step == "ByteLevel":
         kind = "ByteLevel"
