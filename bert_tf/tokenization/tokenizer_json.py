@@ -31,11 +31,9 @@ _VALUES: dict[str, dict[str, list]] = {
 _SPECIAL: dict[str, list[set]] = {
     "WordPiece": [{*BERT_ROLES.values()}],
     "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "WordBpe": [set()]}
-# Where special tokens stand in a pair of texts A and B, by the token that begins it; and by the
-# post-processor, where that has no template.
+# Where special tokens stand in a pair of texts A and B, by the token that begins it.
 _PAIRS = {BERT_ROLES["cls"]: "-A-B-", ANGLE_ROLES["cls"]: "-A--B-"}
 _ENDS = ("cls", "sep")
-_PAIRS_OF = {"BertProcessing": "-A-B-", "RobertaProcessing": "-A--B-"}
 
 
 def has_old_files(path: str) -> bool:
@@ -145,7 +143,8 @@ def _kind(read, path):
 
 def _is_pair_usual(step):
     """Whether a post-processor puts special tokens as `_PAIRS`, or has none."""
-    if form := _PAIRS_OF.get(step["type"]):
+    if "cls" in step:       # the other type of these has two tokens between the texts
+        form = "-A-B-" if step["type"] == "BertProcessing" else "-A--B-"
         return _PAIRS.get(step["cls"][0]) in (None, form)
     pair = step.get("pair")
     if not pair:
