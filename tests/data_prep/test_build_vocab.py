@@ -9,6 +9,7 @@ import tracemalloc
 
 import pytest
 
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.tokenization import WordpieceTokenizer, byte_bpe, encoding, open_tokenizer, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -104,6 +105,9 @@ def test_byte_bpe_covers_any_text(text_file, capsys):
     assert tokenizer.vocabulary.size == 300 and "Ġlower" in tokenizer.vocabulary.ids
     assert tokenizer.vocabulary.unk_id not in tokenizer.encode("any 말 <unk>")
     assert "0.000% <unk>" in capsys.readouterr().out
+    found, plain = (corpus.tokenize_documents(["low", blank, "lower"], tokenizer)
+                    for blank in (" \t", ""))
+    assert len(found.ranges) == 2 and (found.tokens == plain.tokens).all()
 
 
 @pytest.mark.parametrize("style, first, lowers", [

@@ -421,7 +421,8 @@ def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
     """
     file_ends = np.array([line == FILE_END for line in lines], bool)
     lines = [line.replace("\r", "") for line in lines]
-    tokens, lengths = tokenizer.encode_lines(lines)
+    # White space alone would be tokens of byte-level BPE.
+    tokens, lengths = tokenizer.encode_lines(["" if line.isspace() else line for line in lines])
     tokens, lengths = np.asarray(tokens, np.int32), np.asarray(lengths)
     ends = file_ends
     if blanks_separate_docs:
