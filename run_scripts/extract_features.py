@@ -280,6 +280,9 @@ def main(job: ExtractFeaturesFlags) -> None:
         raise InputError("--pooling=cls takes the first token, but in a left-to-right model the "
                          "first token sees no other; give --pooling=last.")
     if job.pooling == "pooler":
+        if not config.has_pooler:
+            raise InputError(f"--pooling=pooler: a model of the type {config.model_type} has no "
+                             "trained layer on top of the last; give another --pooling.")
         layers = ["pooler"]
     else:
         layers = read_layers(job.layers, config.depth)

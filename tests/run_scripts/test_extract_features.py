@@ -257,6 +257,17 @@ def test_a_checkpoint_without_a_pooler(tmp_path, model, as_program):
     assert kept.name == "out.npz.flags.txt" and kept.read_text().endswith("\n--x=1\n")
 
 
+def test_a_network_without_a_pooler(tmp_path):
+    """ELECTRA's pooled output is the vector of [CLS], which no layer was trained on."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    save_model(folder, Learner(networks.build(EncoderConfig(
+        len(TOKENS), 16, 2, 2, 32, pooler_type="first_token")), []))
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
+    with pytest.raises(InputError, match="has no trained layer on top .*; give another --pooling"):
+        run(tmp_path, folder, ["a"], "out.npz", pooling="pooler")
+
+
 @pytest.mark.parametrize("config, width", [
     (MobileBertConfig(len(TOKENS), 16, 2, 2, 32, embedding_size=8, trigram_input=True), 16),
     (EncoderConfig(len(TOKENS), 16, 2, 2, 32, embedding_size=8), 8)])
