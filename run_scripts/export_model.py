@@ -57,6 +57,8 @@ _TEXT_MODELS = {"multiple_choice": "ChoiceModel", "tagging": "TaggerModel",
                 "answer_span": "AnswerModel", "masked_lm": "MaskModel"}
 # Of text models, by the number of texts that an example has.
 _SIGNATURES = {1: "serving_default", 2: "pair"}
+# Both runtimes' files are protocol buffers or flatbuffers, which are no larger.
+_MOST_BYTES = 1 << 31
 # Options of a training that pack texts as no text model does.
 _UNLIKE = ("hypothesis_first", "max_qa_length")
 
@@ -394,6 +396,10 @@ def main(job: ExportFlags) -> None:
     model = open_model(job.init_checkpoint)
     job = resolve(job, model)
     job.check(asked, isinstance(model.config, T5Config))
+    size = 4 * model.config.num_weights
+    if path is not None and size >= _MOST_BYTES:
+        raise InputError(f"--format={job.format} holds at most 2 GB of float32 weights, and "
+                         f"{job.init_checkpoint} has {size / 1e9:.1f} GB; give --format=ids.")
     is_verbose = logging.get_verbosity() >= logging.DEBUG
     with contextlib.nullcontext() if is_verbose else export.quiet():
         line = write(job, model)

@@ -105,6 +105,14 @@ def test_bad_flags_leave_nothing_behind(options, message, tmp_path):
     assert not os.listdir(tmp_path)
 
 
+def test_weights_that_no_file_holds(tmp_path, monkeypatch):
+    """TensorFlow can't freeze a graph of 2 GB, as of XLM-R-large, nor ONNX Runtime read a file."""
+    monkeypatch.setattr(export_model, "_MOST_BYTES", 1000)
+    with pytest.raises(InputError, match="at most 2 GB .*; give --format=ids"):
+        export_model.main(job(tmp_path, format="lite_int8", max_seq_length=8))
+    assert not os.listdir(tmp_path)
+
+
 def resolve(flags):
     return export_model.resolve(flags, bert_tf.open_model(flags.init_checkpoint))
 
