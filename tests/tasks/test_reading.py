@@ -322,17 +322,27 @@ def test_own_files_with_several_labels(tmp_path):
         read(task, tmp_path, "train")
 
 
-@pytest.mark.parametrize("label, message", [
-    (["a", "b"], "line 2: the label is a list; give --multi_label"),
-    (" ['a', 'b']", "line 2: the label is a list; give --multi_label"),
-    ({"text": ["a"]}, r"line 2: the label is {'text': \['a'\]}, which is no name or number; name"),
-    ("", "line 2 has no label"), (None, "line 2 has no label")])
-def test_what_is_not_one_label(tmp_path, label, message):
-    lines = [{"t": "x", "l": "a"}, {"t": "y", "l": label}]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l")
+@pytest.mark.parametrize("file, content, columns, message", [
+    *(("a.jsonl", f'{{"t": "x", "l": "a"}}\n{{"t": "y", "l": {label}}}', ("t", "l"), message)
+      for label, message in (
+          ('["a", "b"]', "line 2: the label is a list; give --multi_label"),
+          ('" [\'a\', \'b\']"', "line 2: the label is a list; give --multi_label"),
+          ('""', "line 2 has no label"), ("null", "line 2 has no label"))),
+    ("a.jsonl", '{"q": "who?", "choices": ["a", "b"], "right": 1}', ("q", "right", "choices"),
+     "line 1 has .'a', 'b'. .*each choice a key of its own"),
+    ("a.csv", "body,folder\nx,a\ny,b\n", ("1", "folder"),
+     "a.csv: column 'folder' is the text and also the label"),
+    ("a.tsv", "t\tl\nx\t1\ny\t1\n", ("t", "l"), "holds only 1 label;"),
+    *(("a.txt", "\nthe\nend\n", ("0", column), f"line 2: column {column} of 1 holds the words")
+      for column in ("-1", "0"))])
+def test_what_is_not_one_label_beside_a_text(tmp_path, file, content, columns, message):
+    (tmp_path / file).write_text(content, encoding="utf-8")
+    kind = "tagging" if file == "a.txt" else "classification"
+    text, label, *choices = columns
+    task = own_task("multiple_choice" if choices else kind, {"train": file}, [text], label,
+                    choices=choices)
     with pytest.raises(InputError, match=message):
-        discover_labels(task, "train", str(tmp_path / "a.jsonl"))
+        read(discover_labels(task, "train", str(tmp_path / file)), tmp_path, "train")
 
 
 def test_an_unknown_label_is_told_of_without_all_others():
@@ -347,13 +357,6 @@ def test_a_file_of_columns_is_told_of_in_a_few_words(tmp_path):
     with pytest.raises(InputError, match=r"line 1 has .* pandas writes rows with to_json") as error:
         read(task, tmp_path, "train")
     assert len(str(error.value)) < 500
-
-
-def test_a_list_of_choices_is_refused(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"q": "who?", "choices": ["a", "b"], "right": 1}')
-    task = own_task("multiple_choice", {"train": "a.jsonl"}, ["q"], "right", choices=["choices"])
-    with pytest.raises(InputError, match="line 1 has .'a', 'b'. .*each choice a key of its own"):
-        read(task, tmp_path, "train")
 
 
 @pytest.mark.parametrize("kind, name, label, is_said", [
@@ -416,20 +419,6 @@ def test_flags_of_beams_are_for_heads_with_beams(style, has_negatives, is_used):
         SquadFlags(null_score_diff_threshold=0.5).with_options(SQUAD[False], options)
 
 
-def test_the_label_is_no_text(tmp_path):
-    (tmp_path / "a.csv").write_text("body,folder\nx,a\ny,b\n", encoding="utf-8")
-    task = own_task("classification", {"train": "a.csv"}, ["1"], "folder")
-    with pytest.raises(InputError, match="a.csv: column 'folder' is the text and also the label"):
-        discover_labels(task, "train", str(tmp_path / "a.csv"))
-
-
-def test_one_label_is_none(tmp_path):
-    (tmp_path / "a.tsv").write_text("t\tl\nx\t1\ny\t1\n", encoding="utf-8")
-    task = own_task("classification", {"train": "a.tsv"}, ["t"], "l")
-    with pytest.raises(InputError, match=r"holds only 1 label;"):
-        discover_labels(task, "train", str(tmp_path / "a.tsv"))
-
-
 def test_text_that_is_none(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"t": "x", "l": 1}\n{"t": null, "l": 2}\n{"l": 2}\n',
                                       encoding="utf-8")
@@ -438,14 +427,6 @@ def test_text_that_is_none(tmp_path):
         read(task, tmp_path, "train")
     omissions = Omissions(skip_malformed=True)
     assert len(read(task, tmp_path, "train", omissions)) == 1 and omissions.malformed == 2
-
-
-def test_the_column_of_the_words_is_not_that_of_the_tags(tmp_path):
-    (tmp_path / "a.txt").write_text("\nthe\nend\n", encoding="utf-8")
-    for column in ("-1", "0"):
-        task = own_task("tagging", {"train": "a.txt"}, ["0"], column)
-        with pytest.raises(InputError, match=f"line 2: column {column} of 1 holds the words"):
-            discover_labels(task, "train", str(tmp_path / "a.txt"))
 
 
 @pytest.mark.parametrize("second", [
