@@ -205,6 +205,9 @@ def test_heads_equal(name, golden, tmp_path):
         ends = next(case[key] for key in case if "end_logits" in key)
         assert off(found[:, 0], starts, tokens) < TOLERANCE
         assert off(found[:, 1], ends, tokens) < TOLERANCE
+        labels = np.stack([case["start_positions"], case["end_positions"]], 1)
+        picked = tf.gather(tf.nn.log_softmax(found), labels, batch_dims=2)      # padding counts
+        assert abs(-tf.reduce_mean(picked) - case["loss"]) < TOLERANCE
     elif name in ("token", "mlm_legacy"):
         assert off(found, case["logits"], tokens) < 2 * TOLERANCE
     else:

@@ -106,6 +106,11 @@ def skew(products: Tensor) -> Tensor:
     return ops.reshape(flat, (batch, heads, length, 2 * length - 1))[..., :length]
 
 
+def see_any(bias: Tensor) -> Tensor:
+    """Returns which tokens see any token, bool [B, 1, S, 1], from the addend of scores."""
+    return ops.max(bias, axis=-1, keepdims=True) > -5000.0
+
+
 @register
 class DisentangledAttention(SelfAttention):
     """Attention whose scores add the products of contents with places (arXiv:2006.03654, section
@@ -127,7 +132,8 @@ class DisentangledAttention(SelfAttention):
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None,
              asking: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """See `SelfAttention.call`. `asking`, [B, S, H], has the queries in place of `x`."""
+        """See `SelfAttention.call`. `asking`, [B, S, H], has the queries in place of `x`. A token
+        that sees none, as padding, takes the mean of all values, as in transformers."""
         config, seeds = self.config, split_seed(dropout_seed, 2)
         if asking is None:
             asking = x
@@ -137,6 +143,9 @@ class DisentangledAttention(SelfAttention):
         query, key, value = (ops.reshape(y, (batch, length, heads, size)) for y in (
             self.query(asking) * scale, self.key(x), self.value(x)))
         addends, terms = [] if bias is None else [bias], config.distance_terms
+        if bias is not None:
+            seeing = see_any(bias)
+            query = query * ops.cast(ops.transpose(seeing, (0, 2, 1, 3)), query.dtype)
         if terms:
             table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])    # [R, H]
             ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                # [2S]
@@ -146,8 +155,11 @@ class DisentangledAttention(SelfAttention):
         if "p2c" in terms:
             places = (self.pos_query or self.query)(table) * scale
             addends.append(ops.transpose(skew(self.products(key, places, ahead)), (0, 1, 3, 2)))
-        context, maps = attend(query, key, value, sum(addends) if addends else None,
-                               config.attention_probs_dropout_prob, seeds[1])
+        addend = sum(addends) if addends else None
+        if bias is not None:
+            addend = ops.where(seeing, addend, 0.0)
+        context, maps = attend(query, key, value, addend, config.attention_probs_dropout_prob,
+                               seeds[1])
         return ops.reshape(context, (batch, length, heads * size)), maps
 
     def products(self, x: Tensor, places: Tensor, distances: Tensor) -> Tensor:
@@ -197,4 +209,6 @@ class DebertaLayer(EncoderLayer):
         output, maps = super().call(x, bias, dropout_seed)
         if self.convolution:
             output = self.convolution(x, output, split_seed(dropout_seed, 4)[3])
+            if bias is not None:
+                output = output * ops.cast(ops.any(see_any(bias), axis=1), output.dtype)
         return output, maps

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.bert.layers import check_length
+from bert_tf.bert.layers import check_length, padding_bias
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.functions import seed_of_pass, split_seed
@@ -61,6 +61,13 @@ class Deberta(BertEncoder):
             if self.convolution:
                 self.convolution.build()
         super().build_layers()
+
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
+        """See `Bert.make_bias`; padding sees no token."""
+        bias, mask = super().make_bias(inputs, attention_bias), inputs.get("input_mask")
+        if mask is None or len(mask.shape) != 2:
+            return bias
+        return bias + ops.transpose(padding_bias(mask), (0, 1, 3, 2))               # [B, 1, S, S]
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
