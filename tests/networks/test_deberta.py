@@ -159,7 +159,8 @@ _V3 = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attenti
     {"position_buckets": 7, "max_relative_positions": 10}, {"share_att_key": False},
     {"share_att_key": False, "pos_att_type": "p2c"}, {"norm_rel_ebd": "none"},
     {"conv_kernel_size": 5, "conv_groups": 4, "conv_act": "gelu_new"}, {"type_vocab_size": 3},
-    {"conv_kernel_size": 1}, {"pooler_hidden_act": "silu", "num_hidden_layers": 1}])
+    {"conv_kernel_size": 1, "conv_act": "relu6", "pooler_hidden_act": "gelu_pytorch_tanh"},
+    {"pooler_hidden_act": "silu", "num_hidden_layers": 1}])
 def test_networks_of_transformers_equal(change, tmp_path):
     """All layers and the logits of a folder that transformers writes; and it opens ours."""
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")

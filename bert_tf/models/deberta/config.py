@@ -12,8 +12,11 @@ TERMS = ("c2p", "p2c")
 # The end of the names of tables that are differences from the generator's.
 DIFFERENCE = "_difference"
 # Hugging Face's names of activations, and ours of those that differ.
-OUR_ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu"}
-_THEIR_ACTIVATIONS = (*OUR_ACTIVATIONS, "tanh", "relu", "silu")
+OUR_ACTIVATIONS = {
+    **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"), "swish": "silu",
+    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast",
+                     "gelu_accurate"), "gelu")}
+_THEIR_ACTIVATIONS = (*OUR_ACTIVATIONS, "tanh", "relu", "relu6", "silu", "linear")
 
 
 @dataclasses.dataclass(frozen=True)
