@@ -94,9 +94,6 @@ def _classifier(model, values, tensors, hint):
 def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
     name = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name))
-    for old, new in model.renamed.items():
-        if name.startswith(old):
-            return new + name.removeprefix(old)
     if name.startswith(("embeddings", "encoder.", "transformer.", "pooler.")) and not any(
             name.startswith(f"{prefix}.") for _, prefix, _ in model.heads):
         return f"{model.prefix}{name}"
@@ -223,7 +220,7 @@ def read(file: str) -> Source:
 def table_for(weights: Weights) -> Format:
     if weights.config.model_type in _OWN_FILES:
         return _OWN_FILES[weights.config.model_type].table_for(weights)
-    model = model_of(weights.config)
+    model = model_of(weights)
     if not model:
         raise InputError(f"{weights.source}: the format huggingface can't hold the model_type "
                          f"{weights.config.model_type} yet; choose another format.")
@@ -292,7 +289,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if weights.config.model_type in _OWN_FILES:
         _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return
-    described, model = configs.describe(weights), model_of(weights.config)
+    described, model = configs.describe(weights), model_of(weights)
     unused = configs.unused_positions(model, described)
     values = {name: tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read()
               for name, tensor in tensors.items()}

@@ -188,7 +188,7 @@ def describe(weights: Weights) -> dict[str, Any]:
     heads, config = set(weights.heads), weights.config
     if getattr(weights.tensors.get("next_sentence/dense/bias"), "shape", (2,)) != (2,):
         heads.remove("next_sentence")       # of three classes, which no class has
-    model = model_of(config)
+    model = model_of(weights)
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
     special = {"pad_token_id": padding_id(weights, model)}
     described = {

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.rules import SELF, encoder_rows
 from bert_tf.checkpoints.weights import Weights
-from bert_tf.config import ALBERT, Sizes
+from bert_tf.config import ALBERT
 from bert_tf.models.mobilebert import weights as mobilebert
 
 # Endings of rows, of PyTorch's names.
@@ -46,7 +46,7 @@ class Model:
         notes: sentences for writers of such files on how transformers computes.
         check: raises InputError for `Weights` whose network transformers can't build; None for
             networks like BERT's.
-        renamed: beginnings of further names of tensors, and the names that files get.
+        older: the files whose masked LM has other names, and may have an output matrix.
     """
 
     classes: str
@@ -72,7 +72,7 @@ class Model:
     causal: str = ""
     notes: tuple[str, ...] = ()
     check: Callable[[Weights], None] | None = None
-    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    older: "Model | None" = None
 
     @property
     def output_weights(self) -> str:
@@ -271,17 +271,22 @@ MODELS["deberta-v2"] = Model(
     defaults={"vocab_size": 128100, "hidden_size": 1536, "num_hidden_layers": 24,
               "num_attention_heads": 24, "intermediate_size": 6144, "type_vocab_size": 0,
               "layer_norm_eps": 1e-7, "relative_attention": False, "pos_att_type": ()},
-    renamed={"cls.predictions.transform.": f"{_DEBERTA}.", "cls.predictions.": f"{_DEBERTA}."},
     ignored=((r"(\w+\.)?embeddings\.position_embeddings\.weight",
               "a table of positions that the encoder leaves unused"),))
+MODELS["deberta-v2"] = dataclasses.replace(MODELS["deberta-v2"], older=dataclasses.replace(
+    MODELS["deberta-v2"], written={"legacy": True}, heads=(*(
+        row for row in MODELS["deberta-v2"].heads if _DEBERTA not in row[1]), *_HEADS[:4])))
 _MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}
 
 
-def model_of(config: Sizes) -> Model | None:
+def model_of(weights: Weights) -> Model | None:
     """The row of the files that hold a network, or None."""
-    model = _MODEL_OF.get(config.model_type)
-    if model and model.with_hidden and config.has_pooler:
+    model = _MODEL_OF.get(weights.config.model_type)
+    if model and model.with_hidden and weights.config.has_pooler:
         return model.with_hidden
+    if model and model.older and ("masked_lm/output_weights" in weights.tensors or (
+            weights.origin and model.older.output_biases[0] in weights.origin.tensors)):
+        return model.older
     return model
 
 
@@ -291,4 +296,6 @@ def model_in(kind: str, tensors: Collection[str]) -> Model:
     hidden = model.with_hidden
     if hidden and any(f"{layers[0]}.weight" in tensors for layers in hidden.classifier.values()):
         return hidden
+    if model.older and model.older.output_biases[0] in tensors:
+        return model.older
     return model
