@@ -20,7 +20,7 @@ import numpy as np
 from bert_tf import flags, recipes
 from bert_tf.data import masking
 from bert_tf.data.batches.bucketing import pads_left
-from bert_tf.data.batches.record_files import record_features
+from bert_tf.data.batches.example_set import record_features
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.data.segments import pairing

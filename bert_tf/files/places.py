@@ -66,6 +66,12 @@ def fetched(path: str | os.PathLike, with_weights: bool = True) -> str:
     return files.local_copy(path, with_weights) if is_hub_name(path) else path
 
 
+def snapshot_of(path: str | os.PathLike) -> Any:
+    """Returns the `hub.Snapshot` that this process took a local folder or file from, or None."""
+    return next((snapshot for place, snapshot in COPIES.items()
+                 if os.path.abspath(path).startswith(place)), None)
+
+
 def name_of_copies(text: str) -> str:
     """Returns a text with hf:// names, with the commit, in place of this process's local copies."""
     for place, snapshot in COPIES.items():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf import data, recipes, tokenization
-from bert_tf.data.batches import record_files
+from bert_tf.data.batches import example_set
 from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.masking import find
 from bert_tf.data.records import features, tfrecord
@@ -55,7 +55,7 @@ def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recip
     assert recipes.from_description(record["recipe"]) == resolved
     assert (MASKS <= set(found)) == (not resolved.corruption.dynamic and not resolved.denoising)
     verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(tmp_path / "out")]))
-    described_features, _ = record_files.record_features(record)
+    described_features, _ = example_set.record_features(record)
     assert [feature.name for feature in described_features] == record["features"]
     if masking:
         records = data.RecordSet.open(job.output_file, "input_file")

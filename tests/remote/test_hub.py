@@ -17,7 +17,7 @@ import bert_tf
 from bert_tf import checkpoints, files, model_card
 from bert_tf.errors import InputError
 from bert_tf.files import hub as ours
-from bert_tf.files import places
+from bert_tf.files import in_card, places, snapshot_of
 from bert_tf.flags import parsing
 from bert_tf.opening import open_model
 from bert_tf.tokenization import open_tokenizer
@@ -91,7 +91,7 @@ def test_only_files_that_are_read_are_fetched_once(hub, model, capsys):
     assert open_model("hf://us/tiny").tokenizer.vocabulary.size == tiny.VOCAB
     assert not fetched_files(hub)
     folder = files.fetched(f"hf://us/tiny@{COMMIT}")
-    assert ours.snapshot_of(f"{folder}/vocab.txt").licence == "apache-2.0"
+    assert snapshot_of(f"{folder}/vocab.txt").licence == "apache-2.0"
     assert open_tokenizer(f"hf://us/tiny@{COMMIT}").vocabulary.tokens == TOKENS
     assert not fetched_files(hub)
 
@@ -216,5 +216,5 @@ def test_a_damaged_head_of_a_card_says_nothing(tmp_path):
     card = tmp_path / "README.md"
     for head, licence in (("license: mit", "mit"), ("license: [mit", ""), ("language: en", "")):
         card.write_text(f"---\n{head}\n---\nText\n")
-        assert ours.in_card(card, "license") == licence
-    assert not ours.in_card(tmp_path / "absent.md", "license")
+        assert in_card(card, "license") == licence
+    assert not in_card(tmp_path / "absent.md", "license")

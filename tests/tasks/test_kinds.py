@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import objectives
-from bert_tf.data.batches import record_files
+from bert_tf.data.batches import example_set
 from bert_tf.data.records import manifest
 from bert_tf.data.text import units
 from bert_tf.errors import InputError
@@ -187,8 +187,8 @@ def test_a_new_kind_is_a_class_and_a_row(tmp_path, tokenizer, monkeypatch):
     record, _ = SplitRecords(source, RecordOptions(8), tokenizer, str(tmp_path)).make(1)
     assert kind_on_disk(record["task"]).name == "shouts"
     record = manifest.load_manifest(tmp_path / "train.manifest.json")
-    features, sizes = record_files.record_features(record)
-    assert features == Shouts.features and sizes["max_seq_length"] == 8
+    described, sizes = example_set.record_features(record)
+    assert described == Shouts.features and sizes["max_seq_length"] == 8
     assert Example(["A"], 0) == task.kind.example("A", 0)
 
 

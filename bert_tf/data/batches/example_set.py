@@ -3,16 +3,23 @@ decides which examples come at a step, as in pipeline.py."""
 
 import copy
 import os
+from collections.abc import Mapping
+from typing import Any
 
+import lazy_loader
 import numpy as np
-import tensorflow as tf
 
+from bert_tf import recipes
+from bert_tf.data import masking
 from bert_tf.data.batches import bucketing
-from bert_tf.data.batches.record_files import record_features
-from bert_tf.data.records import manifest, tfrecord
+from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat, generated, without_autotune
+from bert_tf.data.segments.pairing import find_pairing
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, exists, file_size, join_path, tensorflow_name
+from bert_tf.files.reading import check_shape
+
+tf = lazy_loader.load("tensorflow")
 
 _READ_RECORDS = 1 << 12     # at a time
 _AGAIN = "remove the manifest and make the records again."
@@ -39,13 +46,13 @@ class ExampleSet:
             raise ValueError(f"padding is {padding!r}; it must be one of "
                              f"{', '.join(bucketing.PADDINGS)}.")
         self.manifest = manifest.load_manifest(path)
-        features, sizes = record_features(self.manifest)
+        described, sizes = record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
         self._padding = padding
         # Features as long as the sequence are kept end to end, others as [N, length].
-        self._along = {f.name for f in features if f.axis in ("S", "C*S", "L*S")}
-        self._choices = {f.name for f in features if f.axis in ("C*S", "L*S")}
-        form = RecordFormat(tuple(f for f in features if f.name != "is_real_example"), sizes)
+        self._along = {f.name for f in described if f.axis in ("S", "C*S", "L*S")}
+        self._choices = {f.name for f in described if f.axis in ("C*S", "L*S")}
+        form = RecordFormat(tuple(f for f in described if f.name != "is_real_example"), sizes)
         folder = os.path.dirname(absolute(path))
         shards = [(join_path(folder, shard["name"]), shard["bytes"])
                   for shard in self.manifest["shards"]]
@@ -192,3 +199,45 @@ def _unpadded(batch, max_seq_length, along):
             values = np.moveaxis(rows, 1, 2)[is_kept]                   # [tokens, C]
         features[name] = values
     return lengths, features, pads_left
+
+
+def record_features(manifest: Mapping[str, Any]
+                    ) -> tuple[tuple[features.Feature, ...], dict[str, int]]:
+    """Returns the `Feature`s of the records that a manifest describes, and the sizes that their
+    `length` takes. InputError if it lacks a length, or names a feature that this version does not
+    know."""
+    try:
+        described, sizes = _record_features(manifest)
+        if not described:
+            raise ValueError("there are none")
+        for feature in described:
+            check_shape(feature.length(**sizes) - 1, int, f"the length of {feature.name} less 1")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError("the manifest of the records does not describe their features "
+                         f"({type(error).__name__}: {error}); make the records again.") from error
+    return described, sizes
+
+
+def _record_features(manifest):
+    options, task = manifest["options"], manifest.get("task")
+    sizes = {"max_seq_length": options["max_seq_length"]}
+    if task:
+        sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
+        return tuple(features.Feature(**feature) for feature in task["features"]), sizes
+    if "doc_stride" in options:
+        labels = features.ANSWER_SPAN_LABELS * bool(options["is_training"])
+        # Of a teacher's answers there are two for each position: of the start and of the end.
+        further = tuple(features.Feature(**feature)
+                        for feature in manifest.get("further_features", ()))
+        return features.ANSWER_SPAN + labels + further, {**sizes, "num_labels": 2}
+    recipe = recipes.of_manifest(manifest)
+    find_pairing(recipe.segments)       # is known
+    sizes["max_predictions_per_seq"] = masking.find(recipe.corruption).slots(
+        options["max_predictions_per_seq"], options["max_seq_length"])
+    if "max_target_length" in options:
+        sizes["max_target_length"] = options["max_target_length"]
+    names = manifest["features"]
+    if unknown := [name for name in names if name not in features.KNOWN]:
+        raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
+                         "version does not know: a later version made the records. Update bert_tf.")
+    return features.known(*names), sizes

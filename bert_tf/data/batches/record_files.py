@@ -4,17 +4,14 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 from bert_tf import recipes
-from bert_tf.data import masking
-from bert_tf.data.records import features, manifest, tfrecord
+from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
 from bert_tf.data.segments.pairing import find_pairing
 from bert_tf.errors import InputError
 from bert_tf.files import file_size, is_gzip
-from bert_tf.files.reading import check_shape
 from bert_tf.tokenization.vocabulary import has_rows
 
 _SAMPLE = 16    # records of each file that are looked at before training starts
@@ -172,45 +169,3 @@ def _check_manifests(flag, manifests):
         if len(values) > 1:
             raise InputError(f"--{flag}: the records were made with different {what}; name records "
                              "that were made with the same flags.")
-
-
-def record_features(manifest: Mapping[str, Any]
-                    ) -> tuple[tuple[features.Feature, ...], dict[str, int]]:
-    """Returns the `Feature`s of the records that a manifest describes, and the sizes that their
-    `length` takes. InputError if it lacks a length, or names a feature that this version does not
-    know."""
-    try:
-        described, sizes = _record_features(manifest)
-        if not described:
-            raise ValueError("there are none")
-        for feature in described:
-            check_shape(feature.length(**sizes) - 1, int, f"the length of {feature.name} less 1")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError("the manifest of the records does not describe their features "
-                         f"({type(error).__name__}: {error}); make the records again.") from error
-    return described, sizes
-
-
-def _record_features(manifest):
-    options, task = manifest["options"], manifest.get("task")
-    sizes = {"max_seq_length": options["max_seq_length"]}
-    if task:
-        sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
-        return tuple(features.Feature(**feature) for feature in task["features"]), sizes
-    if "doc_stride" in options:
-        labels = features.ANSWER_SPAN_LABELS * bool(options["is_training"])
-        # Of a teacher's answers there are two for each position: of the start and of the end.
-        further = tuple(features.Feature(**feature)
-                        for feature in manifest.get("further_features", ()))
-        return features.ANSWER_SPAN + labels + further, {**sizes, "num_labels": 2}
-    recipe = recipes.of_manifest(manifest)
-    find_pairing(recipe.segments)       # is known
-    sizes["max_predictions_per_seq"] = masking.find(recipe.corruption).slots(
-        options["max_predictions_per_seq"], options["max_seq_length"])
-    if "max_target_length" in options:
-        sizes["max_target_length"] = options["max_target_length"]
-    names = manifest["features"]
-    if unknown := [name for name in names if name not in features.KNOWN]:
-        raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
-                         "version does not know: a later version made the records. Update bert_tf.")
-    return features.known(*names), sizes
