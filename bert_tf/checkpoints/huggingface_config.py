@@ -29,6 +29,10 @@ TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
 _KIN = "kind_of_bert"
 # The problems that a model for the classification of sequences is trained for; files may omit them.
 PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
+# Keys that no network here has: a file that was read keeps them when it is written.
+_KEPT = (*(f"{token}_token_id" for token in ("bos", "eos", "cls", "sep", "mask")),
+         *(f"{part}_dropout" for part in ("classifier", "cls", "pooler", "qa", "seq_classif",
+                                          "summary_last")), "classifier_dropout_prob")
 
 
 def named_classifier(values: dict[str, Any], classes: str, candidates: Sequence[str],
@@ -135,6 +139,14 @@ def our_activation(key: str, value: Any, known: Mapping[str, str] = MappingProxy
     return known[value]
 
 
+def as_read(weights: Weights) -> dict[str, Any]:
+    """The values of the config.json beside the file that the weights were read from; {} without
+    one."""
+    if not weights.origin:
+        return {}
+    return read_json(os.path.join(os.path.dirname(weights.origin.file), "config.json"), {})
+
+
 def has_padding(vocabulary: Vocabulary) -> bool:
     """Returns whether a token is padding. WordPiece's vocabularies give padding no role."""
     return "pad" in vocabulary.special or not vocabulary.ids.keys().isdisjoint(PADDING)
@@ -146,8 +158,7 @@ def padding_id(weights: Weights, model: Model) -> int:
     models of this type."""
     vocabulary = weights.tokenizer and weights.tokenizer.vocabulary
     if not vocabulary and weights.origin:
-        beside = os.path.join(os.path.dirname(weights.origin.file), "config.json")
-        padding = read_json(beside, {}).get("pad_token_id")
+        padding = as_read(weights).get("pad_token_id")
         return padding if type(padding) is int else model.pad_token_id
     if not vocabulary or (model.positions_after_padding and not has_padding(vocabulary)):
         return model.pad_token_id
@@ -178,9 +189,12 @@ def describe_heads(weights: Weights, heads: Set[str], classes: str,
     """The class, the labels and the problem of `heads`, as config.json has them. `classes` begins
     the classes' names; `others` are the ends of names without a task, and their heads."""
     end = next(end for end, needed in (*TASK_CLASSES, *others, ("Model", set())) if needed <= heads)
+    problem = next((problem for problem, head in PROBLEMS.items()
+                    if head in heads - {"classification"}), None)
+    if "classification" in heads:       # which files may leave out
+        problem = as_read(weights).get("problem_type")
     return {"architectures": [classes + end], **describe_labels(weights, names.CLASSIFIERS),
-            **next(({"problem_type": problem} for problem, head in PROBLEMS.items()
-                    if head in heads - {"classification"}), {})}
+            **({"problem_type": problem} if problem else {})}
 
 
 def describe(weights: Weights) -> dict[str, Any]:
@@ -190,13 +204,19 @@ def describe(weights: Weights) -> dict[str, Any]:
         heads.remove("next_sentence")       # of three classes, which no class has
     model = model_of(weights)
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
-    special = {"pad_token_id": padding_id(weights, model)}
+    special, read = {"pad_token_id": padding_id(weights, model)}, as_read(weights)
+    activation = read.get(model.names.get("hidden_act", "hidden_act"))
+    if _ACTIVATIONS.get(str(activation)) != config.hidden_act:      # which has several names
+        activation = THEIR_ACTIVATIONS[config.hidden_act]
+    kept = _KEPT
+    if "masked_lm" not in heads:
+        kept += ("legacy", "tie_word_embeddings")
     described = {
         **describe_heads(weights, heads, model.classes, (*causal, *model.pretraining)),
         "model_type": next(kind for kind, row in MODELS.items() if row.classes == model.classes),
         **({_KIN: config.model_type} if config.model_type in model.kin else {}),
         **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
-        "hidden_act": THEIR_ACTIVATIONS[config.hidden_act],
+        "hidden_act": activation,
         "max_position_embeddings":
             config.max_position_embeddings + unused_positions(model, special),
         **special,
@@ -206,5 +226,6 @@ def describe(weights: Weights) -> dict[str, Any]:
         **{key: model.fixed[key] for key in ("position_embedding_type",) if key in model.fixed},
         **model.written,
     }
-    return {model.names.get(key, key): value for key, value in described.items()
-            if model.names.get(key, key) and value is not None}
+    return {**{model.names.get(key, key): value for key, value in described.items()
+               if model.names.get(key, key) and value is not None},
+            **{key: read[key] for key in kept if key in read}}

@@ -102,14 +102,19 @@ def test_there_and_back_byte_for_byte(golden, tmp_path):
     assert checkpoints.read(tmp_path / "hf").config == checkpoints.read(folder).config
 
 
-def test_a_folder_without_a_tokenizer_keeps_its_padding(test_data, tmp_path):
-    """And with it the first positions, which no token has."""
+@pytest.mark.parametrize("name, more", [
+    ("xlm_roberta", {}), ("xlm_roberta_classifier", {
+        "problem_type": "single_label_classification", "tie_word_embeddings": False})])
+def test_a_folder_keeps_what_says_nothing_of_our_networks(name, more, test_data, tmp_path):
+    """Without a tokenizer also its padding, and the first positions, which no token has."""
     folder = tmp_path / "a"
-    shutil.copytree(test_data / "golden" / "other_encoders" / "xlm_roberta", folder)
+    shutil.copytree(test_data / "golden" / "other_encoders" / name, folder)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "pad_token_id": 4}))
+    more = {"pad_token_id": 4, "bos_token_id": None, "eos_token_id": 7, "hidden_act": "gelu_python",
+            "classifier_dropout": 0.3, **more}
+    (folder / "config.json").write_text(json.dumps(config | more))
     convert(folder, tmp_path / "hf", "huggingface")
-    assert json.loads((tmp_path / "hf" / "config.json").read_text())["pad_token_id"] == 4
+    assert more.items() <= json.loads((tmp_path / "hf" / "config.json").read_text()).items()
     before, after = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "hf"))
     assert all(before[name].tobytes() == after[name].tobytes() for name in before)
 

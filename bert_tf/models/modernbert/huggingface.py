@@ -1,7 +1,6 @@
 """Hugging Face's files of ModernBERT (transformers, `ModernBertModel` and the classes on top)."""
 
 import dataclasses
-import os
 
 from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
@@ -10,7 +9,6 @@ from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, only_head
 from bert_tf.config import ModernBertConfig
 from bert_tf.errors import InputError, naming
-from bert_tf.files import read_json
 from bert_tf.models.modernbert.config import GLOBAL, KINDS, LOCAL
 from bert_tf.tokenization.library_settings import settings_beside
 
@@ -143,10 +141,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     # Only a model with a task's head has the pooler's tensors, as `head`.
     values = {name.removeprefix(_POOLER): tensor.read() for name, tensor in tensors.items()
               if not heads.isdisjoint(_TASKS) or not name.startswith(_POOLER)}
-    others = dict(_OTHERS)
-    if weights.origin:
-        beside = os.path.join(os.path.dirname(weights.origin.file), "config.json")
-        others |= {key: value for key, value in read_json(beside, {}).items() if key in others}
+    before = configs.as_read(weights)
+    others = _OTHERS | {key: value for key, value in before.items() if key in _OTHERS}
     if weights.tokenizer:
         others |= {f"{theirs}_token_id": getattr(weights.tokenizer.vocabulary, f"{ours}_id")
                    for theirs, ours in _ROLES.items()}
@@ -159,6 +155,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **{key: getattr(config, key) for key in _THETAS.values()},
         "rope_parameters": {kind: {"rope_type": "default", "rope_theta": getattr(config, key)}
                             for kind, key in _THETAS.items()},
-        **others, _TIES: "decoder.weight" not in values,
+        **others,
+        _TIES: "decoder.weight" not in values if "masked_lm" in heads else before.get(_TIES, True),
         **configs.describe_heads(weights, heads, _CLASSES, (("ForMaskedLM", {"masked_lm"}),))})
     huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)
