@@ -299,6 +299,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])
+        if weights.origin and (unused := weights.origin.tensors.get(f"unused.{bias}")):
+            values[bias] = unused.read()
     safetensors_files.write(folder, values, described)
     huggingface_tokenizer.write(folder, weights.tokenizer, weights.config.has_segments,
                                 weights.config.max_position_embeddings)
