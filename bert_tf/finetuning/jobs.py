@@ -180,6 +180,9 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     asked = {**task, **settings}
     flags = {**{name: plain(value) for name, value in asked.items() if value is not None},
              "init_checkpoint": fetched(init_checkpoint), "output_dir": os.fspath(output_dir)}
+    if tables := [name for name, value in flags.items() if hasattr(value, "columns")]:
+        raise InputError(f"{tables[0]} is a {type(flags[tables[0]]).__name__}; write it to a file "
+                         "and give its name, or use bert_tf.TextModel.")
     flags.setdefault("do_train", True)
     files = [name for name in ("train_file", "dev_file", "predict_file") if flags.get(name)]
     flags.setdefault("do_eval", not files or files[-1] != "train_file")

@@ -204,6 +204,12 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
         again.save(tmp_path / "saved")
 
 
+def test_a_table_in_memory_is_no_file():
+    with pytest.raises(InputError, match="dev_file is a DataFrame; write it to a file and give"):
+        bert_tf.finetune({"train_file": "a.csv", "dev_file": pandas.DataFrame({"a": ["b"]})},
+                         "model", "out")
+
+
 def test_errors_of_fit_name_its_arguments(folder):
     model = bert_tf.TextModel.from_pretrained(folder / "model")
     given = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 6}
