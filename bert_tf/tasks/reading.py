@@ -237,6 +237,9 @@ def _read_table(task, layout, path, omissions):
     for line, row in table:
         if only and row[only_key] != only:
             continue
+        if layout.label is not None and _is_rejected(row):
+            omissions.without_label += 1
+            continue
         where = f"{path}, line {line}"
         try:
             cells = texts_of(row, layout, text_keys, choice_keys)
@@ -245,6 +248,12 @@ def _read_table(task, layout, path, omissions):
             omissions.add_malformed(where, str(problem))
             continue
         yield line, cells, raw, 0
+
+
+def _is_rejected(row) -> bool:
+    """Whether a row is of Prodigy, and its annotator rejected the label or ignored the text."""
+    return isinstance(row, dict) and "_task_hash" in row and row.get("answer") in (
+        "reject", "ignore")
 
 
 class Malformed(Exception):

@@ -266,6 +266,9 @@ class SplitRecords:
         if self._omissions.unpaired:
             notes.append(f"{self._omissions.unpaired:,} lines of {path} were left out, whose "
                          "neighbours are of another question or have the same label.")
+        if self._omissions.without_label and self._source.task.without_label is None:
+            notes.append(f"{counted(self._omissions.without_label, 'example')} of {path} without "
+                         "an accepted annotation left out.")
         if self._omissions.comments:
             notes.append(f"{self._omissions.comments:,} lines of {path} that begin with # were "
                          "read as comments.")

@@ -345,6 +345,19 @@ def test_what_is_not_one_label_beside_a_text(tmp_path, file, content, columns, m
         read(discover_labels(task, "train", str(tmp_path / file)), tmp_path, "train")
 
 
+def test_what_an_annotator_of_prodigy_did_not_accept_is_left_out(tmp_path):
+    rows = [{"text": name, "label": "xy"[place % 2], "_task_hash": place, "answer": answer}
+            for place, (name, answer) in enumerate(
+                [("a", "accept"), ("b", "accept"), ("c", "reject"), ("d", "ignore")])]
+    rows += [{"text": "e", "label": "y", "answer": "reject"}]       # a column of this name
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    task = own_task("classification", {"train": "a.jsonl"}, ["text"], "label", labels=("x", "y"))
+    omissions = Omissions()
+    assert [example.texts for example in read(task, tmp_path, "train", omissions)] == [
+        ["a"], ["b"], ["e"]]
+    assert omissions.without_label == 2
+
+
 def test_an_unknown_label_is_told_of_without_all_others():
     with pytest.raises(InputError, match="'x' is none of 0, 1, .*, 99 and 1,900 more; correct"):
         label_id("x", {str(number): number for number in range(2000)}, "a.csv, line 2")
