@@ -263,6 +263,32 @@ def test_denoising_is_berts_masked_lm_on_this_network():
                outputs["sequence_output"][:, 3]) > 1e-4
 
 
+def test_no_sum_of_gradients_depends_on_what_other_threads_have_read():
+    """AddN adds all inputs to the first one that nothing else reads any more at that moment. With
+    one of the first two the bits are the same; so one of these must have no other reader."""
+    config = XLNetConfig.preset("tiny", vocab_size=50, d_model=16, n_head=2, d_head=6, d_inner=20)
+    learner, ids = Learner(XLNet(config), [PermutationLM(config)]), np.ones((2, 7), "int32")
+    batch = {"input_ids": ids, "segment_ids": ids, "query_order": ids, "key_order": ids,
+             "masked_lm_positions": ids[:, :3]}
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as tape:
+            logits = learner(batch, training=True, dropout_seed=tf.constant([1, 2]))
+        return tape.gradient(logits, [v.value for v in learner.trainable_variables])
+
+    def readers(tensor):
+        return sum(readers(op.outputs[0]) if op.type in ("Identity", "Reshape") else 1
+                   for op in tensor.consumers())
+
+    def written(tensor):        # these operations pass their input's memory on
+        return written(tensor.op.inputs[0]) if tensor.op.type in ("Identity", "Reshape") else tensor
+
+    sums = [op for op in gradients.get_concrete_function().graph.get_operations()
+            if op.type == "AddN" and len(op.inputs) > 2]
+    assert sums and all(min(readers(written(term)) for term in op.inputs[:2]) == 1 for op in sums)
+
+
 @pytest.mark.parametrize("summary", ["last", "attn"])
 def test_rows_with_one_head_are_read_as_alone(summary):
     """oneDNN is wrong or crashes on AVX-512 where several rows share the other factor of a product

@@ -130,16 +130,22 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         float [B, Q, H], is of a stream that sees `seen` of the result of `keys`. `shared` are the
         query biases of all layers, where layers have none of their own."""
         key, value, by_distance = keys
-        word, relative, segment = (ops.cast(v, self.compute_dtype)[:, None]     # [N, 1, D]
-                                   for v in (self.biases if self.config.untie_r else shared))
         query = split_heads(self.query(x), self.config.d_head)          # [B, N, Q, D]
-        scores = ops.matmul(query + word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, Q, K]
+        biases = [ops.cast(v, self.compute_dtype)[:, None]              # [N, 1, D]
+                  for v in (self.biases if self.config.untie_r else shared)]
+        if seen.segments is None:
+            del biases[-1]
+        # One sum for all, so that its gradient is one, too. TensorFlow would add three gradients in
+        # an order that depends on what other threads have read by then.
+        word, relative, *segment = ops.unstack(
+            query + ops.stack(biases)[:, None], len(biases))            # [B, N, Q, D]
+        scores = ops.matmul(word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, Q, K]
         scores = scores + shift(
-            multiply(query + relative, ops.transpose(by_distance, (0, 1, 3, 2))),
+            multiply(relative, ops.transpose(by_distance, (0, 1, 3, 2))),
             ops.shape(key)[2], seen.places)
         if seen.segments is not None:
             table = ops.transpose(ops.cast(self.segments, query.dtype), (1, 2, 0))  # [N, D, 2]
-            same = multiply(query + segment, table[None])               # [B, N, Q, 2]
+            same = multiply(*segment, table[None])                      # [B, N, Q, 2]
             scores = scores + ops.where(seen.segments[:, None], same[..., 1:], same[..., :1])
         scores = ops.cast(scores, "float32") * self.config.d_head**-0.5
         if seen.bias is not None:
