@@ -16,6 +16,8 @@ class InputError(ValueError):
 
     status = 1
     is_asked_for = False
+    # Keras would put the arguments of the call beside the sentence.
+    _keras_call_info_injected = True
 
 
 class DivergedError(InputError):

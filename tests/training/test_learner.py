@@ -247,6 +247,15 @@ def test_compile_refuses_losses_and_is_as_before(wrong):
     assert found[0] == found[1] and set(found[0]) == {"loss", "accuracy"}
 
 
+def test_keras_leaves_the_sentence_of_an_error_as_it_is():
+    class Refusing(keras.layers.Layer):
+        def call(self, x):
+            raise InputError("a tensor is wrong; mend it.")
+
+    with pytest.raises(InputError, match="^a tensor is wrong; mend it.$"):
+        Refusing()(np.ones(2))
+
+
 @pytest.mark.parametrize("optimizer", [
     "adam", keras.optimizers.AdamW(0.1), keras.optimizers.Lamb(0.1), keras.optimizers.Nadam(0.1)])
 def test_compile_refuses_what_learns_nothing_in_bfloat16(optimizer):
