@@ -43,8 +43,12 @@ from run_scripts.pretraining.records import (
     pack,
 )
 
+# Tokens whose neighbours are counted for --first_weights=neighbours, and the rows of their batches.
+_COUNTED, _ROWS = 1 << 23, 512
 
-def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
+
+def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags,
+               records: "data.RecordSet") -> None:
     """Gives a new run the weights of --init_checkpoint or of --first_weights."""
     resume, path = training.resume, job.init_checkpoint
     if job.first_weights == "neighbours":
@@ -52,8 +56,12 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
             raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both set "
                              "the first weights; give one of the two flags.")
         from bert_tf.networks import first_weights  # with Keras
-        first_weights.give_learner(trainer.learner, run.seed)
-        print("first weights: heads look at neighbouring tokens", flush=True)
+        rows = min(records.size, _COUNTED // job.max_seq_length)
+        batches = records.training_batches(run.seed, 0, _ROWS, 1).take(-(-rows // _ROWS))
+        first_weights.give_learner(trainer.learner, run.seed, batches)
+        training.make_alike(trainer.strategy, [trainer.learner.encoder.embedding_table])
+        print("first weights: heads look at neighbouring tokens, and words are like those that "
+              "stand near the same words", flush=True)
     saved = []
     if is_folder(path):
         saved = resume.checkpoints(path)[-1:]
@@ -184,7 +192,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
             print(training.growth.grow(stage.below, trainer, stack), flush=True)
             run.save()
         else:
-            initialize(run, trainer, job)
+            initialize(run, trainer, job, records)
     if begin:
         begin()
     encoder = trainer.learner.encoder

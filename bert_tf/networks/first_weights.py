@@ -9,6 +9,9 @@ neighbours are. Related are mimetic initialisation (arXiv:2305.09828) and heads 
   take them as they are, so a head attends from position i to position i + d.
 - Codes and words share no dimension, and neither values nor feed-forward layers write into the
   codes' dimensions. So all layers find the codes unchanged.
+- Words that stand near the same words begin with similar embeddings, see `word_vectors`. Values and
+  outputs carry a neighbour's word as it is, so the sum of a token and its neighbours is most like
+  the words that often stand there.
 - The first position, which [CLS] takes, has no code. Its heads look at all tokens alike, and so do
   half of the heads of the second layer. Without these heads a network learns neighbours, but hardly
   the topic of a text, and fine-tuning needs the topic.
@@ -20,9 +23,12 @@ Shapes: V vocabulary, E width of the embeddings, H hidden, N heads, D = H / N wi
 frequencies of a table.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
 
 from bert_tf.bert.network import Bert
 from bert_tf.errors import InputError
@@ -35,9 +41,45 @@ _PEAK = 8.0
 # The gain of values and outputs, and the number of the lowest layers that have it.
 _GAIN, _STRONG = 1.2, 2
 _MOST_DISTANT = 4
+# Words up to so many tokens apart count as near, and frequent words count as if they were rarer.
+_WINDOW, _SMOOTHING = 5, 0.75
 
 
-def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True) -> None:
+def word_vectors(ids: np.ndarray, vocab_size: int, width: int, seed: int) -> np.ndarray:
+    """Vectors of words, alike for words that stand near the same words.
+
+    Positive pointwise mutual information of the words near each other, a pair counted as one over
+    its distance, factorised into vectors of the roots of the singular values (Levy, Goldberg and
+    Dagan, TACL 2015, section 3).
+
+    Args:
+        ids: int [B, S], of any text; with few masks.
+        width: X, the size of a vector.
+        seed: of the random start of the factorisation.
+
+    Returns:
+        float64 [V, X], each row of the length 1; zeros for ids that `ids` lacks.
+    """
+    shape = vocab_size, vocab_size
+    counts = sparse.csr_array(shape)
+    for distance in range(1, _WINDOW + 1):
+        pairs = ids[:, :-distance].ravel(), ids[:, distance:].ravel()
+        counts += sparse.coo_array((np.full(pairs[0].size, 1 / distance), pairs), shape).tocsr()
+    counts = (counts + counts.T).tocoo()
+    times = counts.sum(0)
+    near = times ** _SMOOTHING
+    near /= near.sum()
+    rows, columns = counts.coords
+    gains = np.maximum(np.log(counts.data / (times[rows] * near[columns])), 0)
+    vectors, values, _ = randomized_svd(sparse.csr_array((gains, (rows, columns)), shape), width,
+                                        n_iter=4, random_state=seed)
+    vectors *= np.sqrt(values)
+    vectors[times == 0] = 0
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True,
+                       ids: np.ndarray | None = None) -> None:
     """Gives an encoder first weights that make its heads look at neighbours.
 
     Args:
@@ -45,6 +87,7 @@ def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True
         seed: of the random numbers.
         has_own_embeddings: whether the embeddings are this encoder's; a generator that shares the
             embeddings of an encoder with these first weights leaves them as they are.
+        ids: int [B, S], text that embeddings of words are made from; without it they are random.
 
     Raises:
         InputError: the network is too narrow; names the flag --first_weights.
@@ -56,7 +99,7 @@ def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True
     rng = np.random.default_rng([seed, config.hidden_size, not has_own_embeddings])
     table = frequencies(config.embedding_width)
     if has_own_embeddings:
-        _embed(encoder.embeddings, table, config.is_causal, rng)
+        _embed(encoder.embeddings, table, config.is_causal, rng, ids)
     # The frequencies that the layers use, by their places in the table.
     chosen = _spread(len(table), min(len(table), config.hidden_size // 4))
     if config.projects:
@@ -75,16 +118,20 @@ def look_at_neighbours(encoder: Bert, seed: int, has_own_embeddings: bool = True
             _look(layer, number, table[chosen], config.is_causal, times, rng)
 
 
-def give_learner(learner: Any, seed: int) -> None:
+def give_learner(learner: Any, seed: int, batches: Iterable[Mapping[str, Any]] = ()) -> None:
     """Gives a `training.Learner`'s encoder, and a generator, first weights that see neighbours;
-    InputError if the network is not BERT's encoder."""
+    InputError if the network is not BERT's encoder. The `input_ids` [B, S] of batches of records,
+    if there are any, make the embeddings of words."""
     if type(learner.encoder) not in (Bert, BertEncoder):
         raise InputError("--first_weights=neighbours is for BERT's encoder, not for a "
                          f"{type(learner.encoder).__name__}; leave the flag out.")
-    look_at_neighbours(learner.encoder, seed)
+    ids = [np.asarray(batch["input_ids"]) for batch in batches]
+    text = np.concatenate(ids) if ids else None
+    look_at_neighbours(learner.encoder, seed, ids=text)
     generator = getattr(learner, "generator", None)
     if generator not in (None, learner.encoder):
-        look_at_neighbours(generator, seed, generator.embeddings is not learner.encoder.embeddings)
+        look_at_neighbours(generator, seed, generator.embeddings is not learner.encoder.embeddings,
+                           text)
 
 
 def frequencies(width: int) -> np.ndarray:
@@ -112,13 +159,18 @@ def _spread(most, count):
     return np.linspace(0, most - 1, count).round().astype(int)
 
 
-def _embed(embeddings, table, is_causal, rng):
+def _embed(embeddings, table, is_causal, rng, ids):
     """Words in one half of the dimensions, codes of positions in the other."""
     codes = 2 * len(table)
     words = np.array(embeddings.word_embeddings)
     scale = _WORDS / np.sqrt(words.shape[1])
     words = rng.normal(0, scale, words.shape)
     words[:, :codes] = 0
+    if ids is not None:
+        width = words.shape[1] - codes
+        vectors = word_vectors(ids, len(words), width, int(rng.integers(1 << 31)))
+        is_seen = vectors.any(1)
+        words[is_seen, codes:] = scale * np.sqrt(width) * vectors[is_seen]
     embeddings.word_embeddings.assign(words)
     places = np.zeros(embeddings.position_embeddings.shape)
     angles = np.arange(len(places))[:, None] * table
@@ -174,9 +226,13 @@ def _look(layer, number, table, is_causal, times, rng):
         key[count + used, even + 1] += gain
     attention.query.kernel.assign(query)
     attention.key.kernel.assign(key)
-    for kernel, rows, columns in ((attention.value.kernel, 2 * count, 0),
-                                  (layer.attention_output.projection.kernel, 0, 2 * count)):
-        values = np.zeros(kernel.shape)
-        part = values[rows:, columns:]
-        part[:] = rng.normal(0, _GAIN / np.sqrt(times * len(part)), part.shape)
-        kernel.assign(values)
+    # A head's outputs undo its values, so a neighbour's word arrives as it is.
+    value, output = (np.zeros(kernel.shape) for kernel in (
+        attention.value.kernel, layer.attention_output.projection.kernel))
+    for first in range(0, heads * width, width):
+        part = value[2 * count:, first:first + width]
+        turned, _ = np.linalg.qr(rng.normal(size=part.shape))
+        part[:, :turned.shape[1]] = _GAIN * turned
+        output[first:first + width, 2 * count:] = part.T / (_GAIN * np.sqrt(times * heads))
+    attention.value.kernel.assign(value)
+    layer.attention_output.projection.kernel.assign(output)

@@ -9,8 +9,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches": ["Feed", "predict", "put"],
         "distribution": [
-            "counted_heads", "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
-            "needs_static_shapes", "open_strategy"],
+            "counted_heads", "has_accelerator", "is_chief", "make_alike", "make_strategy",
+            "mean_over_workers", "needs_static_shapes", "open_strategy"],
         "finetuning": ["FineTuning"],
         "growth": ["StackSettings"],
         "learners": ["Distiller", "DualTraining", "GatedLearner", "Learner", "teacher_config"],

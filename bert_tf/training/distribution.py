@@ -8,11 +8,12 @@ import glob
 import importlib.util
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 import lazy_loader
+import numpy as np
 from keras import ops
 
 from bert_tf.data.records.jobs import usable_cores
@@ -164,11 +165,20 @@ def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None
     return tf.distribute.TPUStrategy(resolver)
 
 
-def mean_over_workers(strategy: "tf.distribute.Strategy", number: float) -> float:
-    """Returns the mean of a number over all workers; each worker must call this."""
+def mean_over_workers(strategy: "tf.distribute.Strategy", number: Any) -> Any:
+    """Returns the mean of a number, or of an array's elements, over all workers; each worker must
+    call this."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return float(number)
-    return float(_mean_over_workers(strategy)(tf.constant(number, tf.float64)))
+        return number
+    return _mean_over_workers(strategy)(tf.constant(number, tf.float64)).numpy()
+
+
+def make_alike(strategy: "tf.distribute.Strategy", variables: Iterable[Any]) -> None:
+    """Gives variables the same values on all workers, whose processors may compute what should be
+    the same with other roundings; each worker must call this."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        for variable in variables:
+            variable.assign(mean_over_workers(strategy, np.array(variable)))
 
 
 @functools.cache

@@ -7,7 +7,13 @@ import pytest
 from bert_tf import networks, recipes, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.networks.first_weights import frequencies, look_at_neighbours, shift
+from bert_tf.networks.first_weights import (
+    frequencies,
+    give_learner,
+    look_at_neighbours,
+    shift,
+    word_vectors,
+)
 from bert_tf.recipes import find
 
 VOCAB, LENGTH = 300, 40
@@ -126,6 +132,59 @@ def test_a_generator_with_shared_embeddings_looks_too():
     found = np.asarray(attention_of(learner.generator, np.random.default_rng(0))[0])
     ahead = [found[:, 0, place, place - 1].mean() for place in range(5, LENGTH)]
     assert np.mean(ahead) > 0.5
+
+
+def test_vectors_of_words_factorise_what_stands_near_them():
+    """Beside the formula, on dense matrices and by another decomposition."""
+    ids = np.random.default_rng(3).zipf(1.3, (50, 30)) % 40 + 1      # 0 is not in the text
+    counts = np.zeros((50, 50))
+    for row in ids:
+        for i, word in enumerate(row):
+            for j in (*range(max(i - 5, 0), i), *range(i + 1, min(i + 6, len(row)))):
+                counts[word, row[j]] += 1 / abs(i - j)
+    context = counts.sum(0) ** 0.75
+    with np.errstate(all="ignore"):
+        gains = np.log(counts / counts.sum(1, keepdims=True) / (context / context.sum()))
+    gains = np.nan_to_num(np.maximum(gains, 0), nan=0, posinf=0)
+    vectors, values, _ = np.linalg.svd(gains)
+    expected = vectors[:, :40] * np.sqrt(values[:40])
+    expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
+    made = word_vectors(ids, 50, 40, 0)
+    seen = np.unique(ids)
+    np.testing.assert_allclose((made @ made.T)[np.ix_(seen, seen)],
+                               (expected @ expected.T)[np.ix_(seen, seen)], atol=1e-9)
+    assert not np.delete(made, seen, 0).any()
+
+
+def test_words_of_a_text_begin_like_those_that_stand_near_the_same_words():
+    rng = np.random.default_rng(0)
+    ids = np.concatenate([rng.integers(first, first + 10, (200, LENGTH)) for first in (5, 15)])
+    keras.utils.set_random_seed(1)
+    learner = training.Learner.of_terms(EncoderConfig.preset("tiny", vocab_size=VOCAB),
+                                        find("bert").terms)
+    give_learner(learner, 1, [{"input_ids": half} for half in np.split(ids, 2)])
+    words = np.asarray(learner.encoder.embedding_table)
+    norms = np.linalg.norm(words, axis=1)
+    alike = (words / norms[:, None]) @ (words / norms[:, None]).T
+    assert alike[5:15, 5:15].mean() > 0.8 > 0.2 > abs(alike[5:15, 15:25]).mean()
+    assert abs(alike[5:25, 25:]).mean() < 0.2       # these are not in the text
+    assert 0.5 < norms.min() and norms.max() < 1.3
+
+
+@pytest.mark.parametrize("sizes", [{}, {"num_attention_heads": 1}, SIZES["four layers"]])
+def test_a_head_hands_a_word_on_as_it_is(sizes):
+    encoder = encoder_of(sizes)
+    look_at_neighbours(encoder, 1)
+    codes, layer = 2 * len(frequencies(encoder.config.embedding_width)), encoder.layers_[0]
+    value = np.asarray(layer.attention.value.kernel)[codes:]
+    output = np.asarray(layer.attention_output.projection.kernel)[:, codes:]
+    width = encoder.config.head_size
+    for first in range(0, value.shape[1], width):
+        both = value[:, first:first + width] @ output[first:first + width]
+        shares = np.linalg.eigvalsh((both + both.T) / 2)
+        np.testing.assert_allclose(both, both.T, atol=1e-6)
+        np.testing.assert_allclose(shares[-min(width, len(both)):], shares[-1], rtol=1e-5)
+        np.testing.assert_allclose(shares[:-min(width, len(both))], 0, atol=1e-6)
 
 
 def test_a_network_learns_a_neighbour_that_it_does_not_learn_otherwise():
