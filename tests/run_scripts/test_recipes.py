@@ -55,9 +55,8 @@ DISTINCT = {(recipe.network, recipe.learner): name
             for name, recipe in reversed(recipes.RECIPES.items())}.values()
 # What goes on after a kill, on two devices: these, and masks that are drawn.
 WHOLE = {*DISTINCT, "bert, dynamic"}
-# Those whose graph on two devices is more than layers one after the other, or in no other's:
-# DeBERTa 3 has ELECTRA's learner and DeBERTa's network.
-COMPILED = ("deberta_v3", "distilbert", "universal", "gpt", "t5", "xlnet", "elmo", "lm_lstm")
+# Those whose graph on two devices is more than layers one after the other.
+COMPILED = ("electra", "distilbert", "universal", "gpt", "t5", "xlnet", "elmo", "lm_lstm")
 TERMS = dict.fromkeys(("one segment", "xlnet, denoising"), ["masked_lm"])
 ROWS = ("elmo", "lm_lstm", "sa_lstm")
 STREAMS = {**dict.fromkeys(("xlnet", "xlnet, denoising"),
