@@ -114,16 +114,6 @@ def test_changed_text_replaces_the_shards(prepare, tmp_path, text):
     assert sorted(content(tmp_path / "out")) == ["r.manifest.json", "r.tfrecord"]
 
 
-def test_a_shard_that_is_gone_or_cut_is_made_again(prepare, tmp_path, text):
-    prepare(text, piece_bytes=2000)
-    expected = content(tmp_path / "out")
-    first, second, *_ = sorted((tmp_path / "out").glob("*-of-*"))
-    first.unlink()
-    second.write_bytes(b"")
-    prepare(text, piece_bytes=2000)
-    assert content(tmp_path / "out") == expected
-
-
 @pytest.fixture
 def unfinished(prepare, tmp_path, text, monkeypatch):
     """The content of all records, while those in out/ are made but for the manifest."""
@@ -176,11 +166,13 @@ def flip(path):
     path.write_bytes(data)
 
 
-def test_a_damaged_shard_of_a_finished_job_is_made_again(prepare, tmp_path, text, capsys):
+@pytest.mark.parametrize("damage", [
+    flip, pathlib.Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_damaged_shard_of_a_finished_job_is_made_again(prepare, tmp_path, text, damage, capsys):
     prepare(text, piece_bytes=2000)
     expected = content(tmp_path / "out")
     shard = sorted((tmp_path / "out").glob("*-of-*"))[1]
-    flip(shard)
+    damage(shard)
     capsys.readouterr()
     prepare(text, piece_bytes=2000)
     assert content(tmp_path / "out") == expected
