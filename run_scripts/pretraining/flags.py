@@ -51,9 +51,10 @@ class PretrainingFlags:
         "checkpoint of another run (its file or --output_dir).")
     first_weights: str = option(
         "original", "Weights of a new run without --init_checkpoint. original: small random "
-        "numbers. neighbours: the heads of the two lowest layers look at neighbouring tokens from "
-        "the first step, so a small model learns in fewer steps; its variables and its training "
-        "stay the same.", choices=("original", "neighbours"))
+        "numbers. neighbours: heads of the two lowest layers look at neighbouring tokens, and "
+        "words that stand near the same words begin alike. So a small model learns in fewer "
+        "steps; its variables and its training stay the same.",
+        choices=("original", "neighbours"))
     carry_optimizer: bool = option(
         False, "With a training checkpoint as --init_checkpoint: also take over the optimizer's "
         "state and the step, to continue in another --output_dir.", rare=True)
