@@ -1,6 +1,7 @@
 """Rounding of an encoder's weights and activations to a few bits."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -136,9 +137,14 @@ class Quantisation:
             raise InputError("quantisation: the scheme affine is only for MobileBERT with "
                              "normalization_type no_norm and hidden_act relu6.")
         for name in ("hidden_size", "intermediate_size", "embedding_width", "inner_size"):
-            if getattr(config, name, 0) % self.groups:
-                raise InputError(f"quantisation: groups ({self.groups}) must divide {name} "
-                                 f"({getattr(config, name)}).")
+            self.check_groups(getattr(config, name, 0), name)
+
+    def check_groups(self, size: int, what: str) -> None:
+        """Raises InputError if `size` columns, of `what`, can't be divided into the groups."""
+        if size % self.groups:
+            raise InputError(f"quantisation: groups ({self.groups}) must divide {what} ({size}); "
+                             f"give a divisor, such as {math.gcd(size, self.groups)} "
+                             "(--weight_groups).")
 
 
 def parse_quantisation(config: Any) -> Quantisation:

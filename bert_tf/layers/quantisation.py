@@ -13,7 +13,6 @@ import keras
 from keras import ops
 
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Dense, Tensor, register, variant
 from bert_tf.layers.functions import custom_gradient
 
@@ -215,9 +214,7 @@ class QuantisedDense(keras.layers.Dense):
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
-        if self.units % self.how.groups:
-            raise InputError(f"quantisation: groups ({self.how.groups}) must divide the "
-                             f"{self.units} columns of {self.path}.")
+        self.how.check_groups(self.units, f"the columns of {self.path}")
         if self.ranges:
             self.ranges.build()
 
