@@ -126,7 +126,23 @@ def settings_of(layer: Any) -> dict[str, Any]:
             for key in vars(kind).get("config_keys", ())}
 
 
-class FromConfig:
+class InCheckpoints:
+    """Mixin for Keras layers, all of whose parts tf.train.Checkpoint finds. Keras 3.15 hides layers
+    and variables in lists, and the weights would be left out without an error."""
+
+    _layers: list
+    _trainable_variables: list
+    _non_trainable_variables: list
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        children = super()._trackable_children(save_type, **kwargs)     # type: ignore[misc]
+        if save_type == "checkpoint":
+            parts = *self._layers, *self._trainable_variables, *self._non_trainable_variables
+            children |= {f"part-{number}": part for number, part in enumerate(parts)}
+        return children
+
+
+class FromConfig(InCheckpoints):
     """Mixin for Keras layers and models that are made from a configuration of `bert_tf.config`.
 
     The shapes of weights depend on the configuration alone, so `build` needs no shape. Calls never
@@ -187,7 +203,7 @@ class FromConfig:
         return cls(**{**options, "config": config_from_dict(config["config"])})
 
 
-class TakesFeatures:
+class TakesFeatures(InCheckpoints):
     """Mixin for Keras models that are called with a dict of features.
 
     Attributes:

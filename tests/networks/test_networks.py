@@ -73,6 +73,19 @@ def test_the_table_of_names_has_the_variables_of_a_network(name, sizes):
         assert all(size in (None, own) for size, own in zip(shape, held[ours], strict=True)), ours
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_a_checkpoint_of_tensorflow_has_all_weights(name, tmp_path):
+    sizes = getattr(config, name).from_dict(FORMS[name][0])
+    learner, other = (Learner(networks.build(sizes), [Classification(sizes, num_labels=2)])
+                      for _ in range(2))
+    for variable in learner.trainable_variables:
+        variable.assign(variable + 1)
+    path = tf.train.Checkpoint(model=learner).save(tmp_path / "checkpoint")
+    tf.train.Checkpoint(model=other).restore(path).assert_consumed()
+    for saved, restored in zip(learner.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(saved, restored)
+
+
 def test_every_network_has_its_forms():
     assert FORMS.keys() == networks.NETWORKS.keys() - {"BertConfig"}
 
