@@ -235,6 +235,12 @@ class TakesFeatures(InCheckpoints):
             if isinstance(value, np.ndarray) and name in _ROWS:
                 network: Any = getattr(self, "encoder", self)
                 _check_ids(network.config, name, value)
+        # Keras builds a user's model around this one, when it is loaded, with floats for ids.
+        whole = {name: ops.cast(features[name], "int32") for name in _ROWS.keys() & features.keys()
+                 if keras.backend.is_float_dtype(getattr(features[name], "dtype", "int32"))}
+        if whole:
+            kwargs.pop("inputs", kwargs.pop("batch", None))
+            args = ({**features, **whole}, *args[1:])
         return super().__call__(*args, **kwargs)  # type: ignore[misc]
 
     def summary(self, *args: Any, **kwargs: Any) -> None:

@@ -193,6 +193,34 @@ def test_it_is_a_layer_of_a_functional_model(encoder, tmp_path):
     assert np.array_equal(keras.models.load_model(tmp_path / "functional.keras")(features), before)
 
 
+@keras.saving.register_keras_serializable("tests")
+class Answers(keras.Model):
+    """A user's model, whose last layer Keras builds when it loads the model."""
+
+    def __init__(self, encoder, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder, self.answer = encoder, keras.layers.Dense(3)
+
+    def call(self, inputs):
+        return self.answer(self.encoder(inputs)["pooled_output"])
+
+    def get_config(self):
+        saved = keras.saving.serialize_keras_object(self.encoder)
+        return {**super().get_config(), "encoder": saved}
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})
+
+
+def test_it_is_a_layer_of_a_users_class(encoder, tmp_path):
+    model, features = Answers(encoder), make_inputs()
+    before = np.array(model(features))
+    model.save(tmp_path / "users.keras")
+    assert np.array_equal(keras.models.load_model(tmp_path / "users.keras")(features), before)
+
+
 @pytest.mark.parametrize("is_forked", [True, False])
 def test_a_saved_encoder_loads_in_a_fresh_process(encoder, tmp_path, is_forked):
     encoder.save(tmp_path / "encoder.keras")
