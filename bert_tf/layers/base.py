@@ -211,8 +211,8 @@ class TakesFeatures(InCheckpoints):
 
     Raises:
         InputError: the features are not a dict, have another library's names, which the model would
-            ignore, or are lists of lists in place of arrays; or an array of NumPy has ids without a
-            row in their table, where Keras would take the last rows or zeros.
+            ignore, or are lists of lists in place of arrays; or an array of NumPy has one axis, or
+            ids without a row in their table, where Keras would take the last rows or zeros.
     """
 
     feature_axes: dict[str, int]
@@ -274,6 +274,9 @@ class TakesFeatures(InCheckpoints):
 
 def _check_ids(config, name, ids):
     """Raises InputError if ids [...] have no row in the table that the feature `name` means."""
+    if ids.ndim < 2:
+        raise InputError(f"the feature {name!r} has the shape {list(ids.shape)}; give a row for "
+                         "each text, [B, S].")
     rows = getattr(config, _ROWS[name])
     if name == "segment_ids" and not config.has_segments or not rows:
         return      # there is no table

@@ -98,9 +98,10 @@ def test_every_network_has_its_forms():
     ({"input_ids": tf.ragged.constant([[1, 2], [1]])}, "'input_ids' is a RaggedTensor"),
     ({"input_ids": np.array([[1, -1]])}, "'input_ids' has ids from -1 to 1, but the model's voc"),
     ({"input_ids": np.array([[1, 99]])}, "'input_ids' has ids from 1 to 99.*give ids from 0 to"),
-    ({"input_ids": np.array([[1]]), "segment_ids": np.array([[8]])}, "type_vocab_size is 8")],
+    ({"input_ids": np.array([[1]]), "segment_ids": np.array([[8]])}, "type_vocab_size is 8"),
+    ({"input_ids": np.array([1, 2])}, r"'input_ids' has the shape \[2\]; give a row for each")],
     ids=["transformers", "Model Garden", "no dict", "lists", "ragged", "negative", "above",
-         "segments"])
+         "segments", "no rows"])
 def test_features_in_other_forms_are_refused(features, said):
     """A network reads the names that it knows, so a mask of another name would have no effect.
     Keras would take a list of lists for many scalar inputs."""
