@@ -182,9 +182,11 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
                     "stack_optimizer": stack.stack_optimizer}
     if "is_masked" in records.format.names:
         noticed["perm_size"] = job.setting("perm_size", 0)
-    run = training.Run(
-        trainer, settings, records, evaluate, more=noticed,
-        evaluated_on=training.evaluated_on(job.input_file, job.eval_input_file or job.input_file))
+    evaluated_on = "records"
+    if job.do_train:
+        evaluated_on = training.evaluated_on(job.input_file, job.eval_input_file or job.input_file)
+    run = training.Run(trainer, settings, records, evaluate, more=noticed,
+                       evaluated_on=evaluated_on)
     run.init_checkpoint = job.init_checkpoint
     if not run.resume():
         if stage.below:

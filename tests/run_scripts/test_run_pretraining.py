@@ -297,8 +297,8 @@ def test_initial_weights_of_google_and_of_a_training_checkpoint(flags, tmp_path,
     main({**still, "init_checkpoint": GOOGLE, "output_dir": str(tmp_path / "evaluated"),
           "do_train": False, "do_eval": True})
     assert "global_step = 0\n" in (tmp_path / "evaluated" / "eval_results.txt").read_text()
+    assert "\nrecords at step 0: loss" in capsys.readouterr().out     # nothing is trained on them
     # The newest of a folder; the step is not taken over.
-    capsys.readouterr()
     main({**still, "init_checkpoint": str(tmp_path / "out"), "output_dir": str(tmp_path / "2"),
           "num_train_steps": 1, "num_warmup_steps": 0})
     assert f"initial weights from {latest(tmp_path / 'out')}" in capsys.readouterr().out
