@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 import squad_case
-from squad_case import ends
+from squad_case import VOCABULARY, WORDS, ends, make_logits
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad
@@ -22,7 +22,6 @@ from bert_tf.tasks.squad_answers import (
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer, project
-from tests.make_squad_golden import VOCABULARY, WORDS, make_logits
 
 
 def logits_of(case):

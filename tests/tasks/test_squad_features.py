@@ -9,6 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import squad_case
+from squad_case import VOCABULARY
 
 from bert_tf.data.records import features, tfrecord
 from bert_tf.errors import InputError
@@ -18,7 +19,6 @@ from bert_tf.tasks.squad_answers import AnswerOptions, find_answers, find_file_a
 from bert_tf.tokenization import WordpieceTokenizer, byte_bpe, open_tokenizer
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from tests.goldens import at_hand
-from tests.make_squad_golden import VOCABULARY
 
 
 @pytest.mark.parametrize("mode", ["train", "predict"])

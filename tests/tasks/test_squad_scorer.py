@@ -2,6 +2,7 @@
 
 import pytest
 import squad_case
+from squad_case import questions, with_more_answers
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.squad_scorer import (
@@ -14,7 +15,6 @@ from bert_tf.tasks.squad_scorer import (
     score_v1,
     score_v2,
 )
-from tests.make_squad_golden import questions, with_more_answers
 
 ANSWERS = {"q1": ["the Kings"], "q2": ["1895", "in 1895"], "q3": []}
 RIGHT = {"q1": "kings", "q2": "1895", "q3": ""}
