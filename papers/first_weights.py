@@ -11,9 +11,9 @@ Example:
 Result: After 200 steps BERT-Tiny predicts 18.0% of the words; from the original's weights it
 predicts 14.8% after 1,200.
 
-Defaults, three seeds; after 200, 400, 600, 800, 1,000, 1,200 steps: original: 9.5 ± 0.4, 12.5 ±
-0.4, 13.7 ± 0.3, 14.3 ± 0.1, 14.6 ± 0.0, 14.8 ± 0.2; neighbours: 18.0 ± 0.3, 23.3 ± 0.1, 25.2 ± 0.1,
-26.6 ± 0.3, 27.7 ± 0.2, 28.3 ± 0.2.
+Defaults, when words still began at random; three seeds; after 200, 400, 600, 800, 1,000, 1,200
+steps: original: 9.5 ± 0.4, 12.5 ± 0.4, 13.7 ± 0.3, 14.3 ± 0.1, 14.6 ± 0.0, 14.8 ± 0.2; neighbours:
+18.0 ± 0.3, 23.3 ± 0.1, 25.2 ± 0.1, 26.6 ± 0.3, 27.7 ± 0.2, 28.3 ± 0.2.
 """
 
 import dataclasses
