@@ -15,7 +15,7 @@ import numpy as np
 
 from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.errors import DivergedError, InputError, choose_from
-from bert_tf.files import absolute, exists, remove_file, write_json
+from bert_tf.files import absolute, exists, read_json, remove_file, write_json
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.families import HEADS, Heads
 from bert_tf.kept import CELL, Kept, differences, do_missing, logged, turn
@@ -24,7 +24,7 @@ from bert_tf.tasks.named import OF_SUITES, TASKS, find_folder, placed
 from bert_tf.tasks.suites import Row, Suite, is_of
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training import resume
-from bert_tf.training.trials import DIVERGED
+from bert_tf.training.trials import DEGENERATE, DIVERGED, RESULTS
 
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
 _SHORT = {"learning_rate": "rate", "train_batch_size": "batch", "num_train_epochs": "epochs"}
@@ -48,6 +48,13 @@ class Cell:
     @property
     def trains(self) -> bool:
         return self.point not in (MAJORITY, self.begins_with)
+
+    @property
+    def mark(self) -> str:
+        """What follows the scores of a model that gives all examples one answer; else ""."""
+        path = os.path.join(self.folder, RESULTS)
+        is_degenerate = exists(path) and bool(read_json(path).get("degenerate"))
+        return f"  {DEGENERATE}" * is_degenerate
 
 
 @dataclasses.dataclass
@@ -180,7 +187,7 @@ class SuiteRun:
                     return False
                 result = self.result(cell)
                 scores = ", ".join(f"{name} {value:.4f}" for name, value in result[
-                    "metrics"].items() if is_of(name, cell.row.metrics))
+                    "metrics"].items() if is_of(name, cell.row.metrics)) + cell.mark
                 print(f"{cell.row.task}, {cell.point}, seed {cell.seed}: "
                       f"{'DIVERGED' if result.get(DIVERGED) else scores}", flush=True)
             _drop_models(self, cell.row.task)

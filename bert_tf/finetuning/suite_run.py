@@ -114,9 +114,12 @@ def report(run: SuiteRun) -> dict[str, Any]:
                     for name in ("average", "score") if name in summary)]
     lines += [f"They count {task} without {' and '.join(names)}: no such file was there."
               for task, names in summary.get("lacking", {}).items()]
+    cells = [cell for row in run.rows for cells in run.cells_of(row.task).values()
+             for cell in cells]
     lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} diverged, and is not counted."
-              for row in run.rows for cells in run.cells_of(row.task).values() for cell in cells
-              if run.diverged(cell)]
+              for cell in cells if run.diverged(cell)]
+    lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} is{cell.mark[1:]}."
+              for cell in cells if cell.mark]
     if summary["missing"] and run.suite.has_score:
         lines.append(f"No score: {', '.join(summary['missing'])} not measured.")
     print("\n".join(lines), flush=True)

@@ -127,6 +127,16 @@ def test_every_cell_equals_scikit_learn_on_its_predictions(folder, whole):
     assert results["missing"] == ["sst-2", "mrpc", "sts-b", "qqp", "qnli", "rte"]
 
 
+def test_runs_that_give_one_answer_are_named(whole):
+    said, count = (whole / "table.md").read_text(), 0
+    for path in whole.glob("tasks/cola/*/seed*/dev_predictions.jsonl"):
+        point, seed = path.parts[-3], path.parts[-2].removeprefix("seed")
+        is_one = len({row["label"] for row in answers(path)}) == 1
+        assert (f"cola, {point}, seed {seed} is DEGENERATE: one answer" in said) == is_one
+        count += is_one
+    assert count        # of four runs of two steps
+
+
 def test_runs_that_diverge_are_not_counted(folder, tmp_path, capsys):
     job = flags(folder, tmp_path, tasks=["CoLA"], grid_learning_rate=["1e30", "1e-2"])
     finetune.main(job)
