@@ -109,11 +109,14 @@ def reaching_output() -> Iterator[None]:
             sys.stdout.flush()
     except OSError as error:
         is_broken = isinstance(error, BrokenPipeError) and _is_unread(sys.stdout)
-        if not is_broken and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_broken and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         with contextlib.suppress(OSError):
             if not is_broken:
-                print(f"error: {error}: make room and run the same command again.", file=sys.stderr)
+                remedy = "make room"
+                if error.errno == errno.EFBIG:      # of FAT, or `ulimit -f`
+                    remedy = "name a folder that takes larger files, or raise the limit"
+                print(f"error: {error}: {remedy} and run the same command again.", file=sys.stderr)
         try:
             sys.stdout.flush()
         except OSError:     # the text in the buffer has nowhere to go

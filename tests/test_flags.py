@@ -169,6 +169,8 @@ def main(job, *further):
         1 / 0
     if job.number == 15:
         raise OSError(28, "No space left on device")
+    if job.number == 21:
+        raise OSError(27, "File too large")
     if job.number == 20:
         logging.getLogger("library").info("I looked.")
         logging.getLogger("library").warning("I found nothing.")
@@ -245,6 +247,7 @@ def test_an_error_follows_the_output_before_it(run):
     (["--number=1", "--file=no://b/x"], 1, "error: --file: no://b/x: no:// is not known"),
     (["--number=18"], 1, "error: a known one; mend it.\n"),
     (["--number=15"], 1, "error: [Errno 28] No space left on device: make room and run"),
+    (["--number=21"], 1, "error: [Errno 27] File too large: name a folder that takes larger"),
 ])
 def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):
     found, out, err = run(*arguments)
