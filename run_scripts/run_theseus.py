@@ -105,16 +105,16 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
                          "predecessor; leave the flag out.")
     check_kept(task_flags, saved.options)
     from bert_tf import checkpoints
-    from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus
     from bert_tf.finetuning.one_task import as_trained, check_has_training_set
     from bert_tf.finetuning.run import open_run
+    from bert_tf.opening import finetuned_file
     from bert_tf.training import adversarial
     from run_scripts.finetune import carry_out
     from run_scripts.finetuning import alone
 
     adversarial.check_draws(settings, theseus.Theseus)
-    layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
+    layers = checkpoints.read_config(finetuned_file(job.predecessor)[0]).depth
     depth = job.successor_layers or layers // 2
     theseus.check_layers(layers, depth)
     task = task_flags.read_task(saved.task.kind.name)   # checked before the successor is written

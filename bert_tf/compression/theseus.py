@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from bert_tf import checkpoints, files, networks
-from bert_tf.checkpoints import keras_file, names
+from bert_tf.checkpoints import names
 from bert_tf.compression.pruning import cut
 from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
@@ -20,7 +20,7 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.functions import seed_of_pass, shared_seed, split_seed, uniform
 from bert_tf.layers.quantisation import Ranges
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.opening import open_model
+from bert_tf.opening import finetuned_file, open_model
 from bert_tf.training.learners.distiller import Untracked
 from bert_tf.training.learners.learner import Learner, digest
 from bert_tf.training.train import save_model
@@ -142,8 +142,7 @@ def check_layers(layers: int, kept: int) -> None:
 def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
     """Returns the network of a fine-tuned model, under a name of its own. If its numbers are
     rounded, their ranges stay: a run that is resumed reads them again."""
-    path = os.path.join(folder, keras_file.NAME)
-    weights = checkpoints.read(path)
+    weights = checkpoints.read(finetuned_file(folder)[0])
     network = networks.build(weights.config, name="predecessor", dtype=dtype)
     checkpoints.load(weights, network)
     for layer in network._flatten_layers():
@@ -156,7 +155,7 @@ def open_successor(path: str, layers: int, folder: str) -> str:
     """Returns the folder of a successor's initial model, and writes the model if it is absent or
     incomplete: the lowest `layers` of the fine-tuned model in `path`, its embeddings, pooler and
     head. InputError if the model is absent or can't be divided so, or the folder holds others."""
-    weights = names.resolve(os.path.join(path, keras_file.NAME))[1]
+    weights = names.resolve(finetuned_file(path)[0])[1]
     made_of = Kept(os.path.join(folder, _MADE_OF), {
         "predecessor": files.digest(weights), "successor_layers": layers}, os.path.dirname(folder))
     if exists(made_of.path):        # written last

@@ -17,6 +17,8 @@ from bert_tf.config import EncoderConfig
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.objectives import Classification
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer, resume
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.settings import FineTuneSettings
@@ -218,6 +220,7 @@ def test_the_ranges_of_a_rounded_predecessor_stay(tmp_path):
     ids = np.arange(8).reshape(2, 4)
     whole({"input_ids": ids}, training=True)        # finds ranges
     save_model(str(tmp_path), whole)
+    SavedTask(find_task("cola"), 8, True, {}).write(tmp_path)
     learner = Theseus(networks.build(small), [Classification(small, 2)],
                       read_predecessor(str(tmp_path)))
     before = learner.predecessor.get_weights()

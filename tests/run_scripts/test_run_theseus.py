@@ -18,7 +18,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.train import save_model
-from run_scripts import run_theseus
+from run_scripts import quantise_model, run_theseus
 from tests.run_scripts.test_analysis import TOKENS, write_task
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -83,6 +83,19 @@ def test_the_successor_keeps_the_options_of_the_predecessor(whole):
     model, folder, _ = whole()
     assert SavedTask.read(folder).options == SavedTask.read(model).options
     assert bert_tf.open_model(folder, finetuned=True).learner().objectives[0].scale == 5
+
+
+def test_the_predecessor_may_be_of_integers(model, tmp_path):
+    folder = tmp_path / "int8"
+    quantise_model.main(quantise_model.QuantiseFlags(
+        init_checkpoint=str(model), output=str(folder), quantisation="q8bert"))
+    for name in ("train.tsv", "dev.tsv"):
+        shutil.copy(model / name, folder)
+    train(folder, tmp_path / "out")
+    successor, predecessor = (bert_tf.open_model(path, finetuned=True).learner().encoder
+                              for path in (tmp_path / "out", folder))
+    assert successor.config.quantisation and successor.config.depth == 2
+    assert np.array_equal(successor.embedding_table, predecessor.embedding_table)
 
 
 def test_long_texts_are_read_as_the_predecessor_does(model, tmp_path):
