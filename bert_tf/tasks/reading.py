@@ -297,7 +297,9 @@ def _label_reader(task, layout, path, table, text_keys):
         return None
     if task.kind.has_several_labels:
         return _labels_reader(task, layout, path, table)
-    several = ", and --multi_label reads several columns" * ("," in str(layout.label))
+    several = ""
+    if "," in str(layout.label):
+        several = ", and --multi_label reads several columns"
     key, = table.keys([layout.label], several)[:1]
     if key in text_keys:
         raise InputError(f"{path}: column {layout.label!r} is the text and also the label; name "

@@ -351,7 +351,7 @@ def report(record: dict[str, Any]) -> str:
         share = counts["cut_predictions"] / max(counts["positions"], 1)
         lines.append(f"{counts['cut_predictions']:,} predictions, {share:.2%} of the tokens, are "
                      "more than --max_predictions_per_seq has room for and left out"
-                     + " in an epoch" * ("predictions" not in counts))
+                     + ("" if "predictions" in counts else " in an epoch"))
     return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
 
 

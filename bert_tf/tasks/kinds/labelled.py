@@ -369,7 +369,7 @@ def rounded(probabilities) -> list[float]:
 def label_id(label: str, ids: dict, where: str) -> int:
     """Returns a label's id in {label: id}, or raises InputError that names the line (`where`)."""
     if label not in ids:
-        more = f" and {len(ids) - _MOST_SHOWN:,} more" * (len(ids) > _MOST_SHOWN)
+        more = f" and {len(ids) - _MOST_SHOWN:,} more" if len(ids) > _MOST_SHOWN else ""
         known = ", ".join(itertools.islice(ids, _MOST_SHOWN)) + more
         raise InputError(f"{where}: label {label!r} is none of {known}; correct the line "
                          "or the --label_column, or train a new head for all labels that --labels "
