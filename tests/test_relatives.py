@@ -154,8 +154,8 @@ USES = {"maps": read_maps, "even": attend_evenly, "zero": put_heads_out, "prunin
         "layers": compare_layers, "student": keep_a_layer, "lite": run_lite}
 
 
-# Whose operations of LiteRT are among another's.
-OTHERS_LITE = ("modernbert", "deberta v3")
+# Whose operations of LiteRT are among another's, or BERT's in tests/export/test_runtimes.py.
+OTHERS_LITE = ("modernbert", "deberta v3", "distilbert")
 
 
 @pytest.mark.parametrize("kind, use", [
