@@ -274,8 +274,9 @@ def _why_no_record(job, recipe, counts):
 
 
 def _names(paths):
-    others = f" and {counted(len(paths) - 1, 'more file')}"     # there may be thousands
-    return paths[0] + others * (len(paths) > 1)
+    if len(paths) == 1:
+        return paths[0]
+    return f"{paths[0]} and {counted(len(paths) - 1, 'more file')}"     # there may be thousands
 
 
 def _is_empty(path):
