@@ -187,6 +187,14 @@ def test_networks_of_transformers_equal(change, tmp_path):
         assert off(learner(batch)["classification"], outputs.logits.detach()) < TOLERANCE
 
 
+def test_one_head_reads_several_long_texts():
+    """TensorFlow 2.20 crashes in a product of several matrices with a single one."""
+    network = networks.build(DebertaConfig(20, 8, 1, 1, 8, type_vocab_size=0))
+    ids = np.random.default_rng(1).integers(1, 20, (6, 90)).astype("int32")
+    together, alone = (network({"input_ids": x})["sequence_output"] for x in (ids, ids[2:3]))
+    assert off(together[2:3], alone) < TOLERANCE
+
+
 @pytest.mark.parametrize("name", HEADS)
 def test_heads_equal(name, golden, tmp_path):
     case = expected(golden, f"head_{name}")

@@ -169,8 +169,10 @@ class DisentangledAttention(SelfAttention):
         end = len(rows) // 2
         row = ops.take(ops.convert_to_tensor(rows), ops.clip(distances, -end, end) + end, axis=0)
         vectors = ops.reshape(ops.take(places, row, axis=0), (-1, *x.shape[2:]))        # [2S, N, D]
-        return ops.cast(ops.matmul(ops.transpose(x, (0, 2, 1, 3)),
-                                   ops.transpose(vectors, (1, 2, 0))), "float32")
+        vectors = ops.transpose(vectors, (1, 2, 0))
+        if self.num_heads == 1:     # TensorFlow 2.20 crashes where one matrix is for several
+            vectors = ops.repeat(vectors[None], ops.shape(x)[0], axis=0)
+        return ops.cast(ops.matmul(ops.transpose(x, (0, 2, 1, 3)), vectors), "float32")
 
 
 @register
