@@ -258,7 +258,13 @@ class TakesFeatures(InCheckpoints):
             filepath: the folder or file to write.
             input_signature: a dict of `keras.InputSpec`, alone or in a list; None: int32 of any
                 size for each feature.
+
+        Raises:
+            InputError: the format is "onnx"; ONNX Runtime can't run all that Keras 3.15 writes.
         """
+        if "onnx" in (*args, kwargs.get("format")):
+            raise InputError("Keras can't export this model to ONNX; save it, and call "
+                             "bert-export-model --format=onnx.")
         specs = input_signature or {
             name: keras.layers.InputSpec("int32", (None,) * axes)
             for name, axes in self.feature_axes.items()}

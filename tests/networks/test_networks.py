@@ -155,6 +155,12 @@ def test_keras_exports_features_of_given_types(tmp_path):
                                network({"input_ids": ids})["pooled_output"], atol=1e-6)
 
 
+def test_keras_exports_no_onnx(tmp_path):
+    network = networks.build(config.EncoderConfig(**SIZES))
+    with pytest.raises(InputError, match="call bert-export-model --format=onnx"):
+        network.export(str(tmp_path / "model.onnx"), format="onnx")
+
+
 def test_an_export_takes_the_features_that_logits_depend_on():
     assert learner(MaskedLM).feature_axes == {
         "input_ids": 2, "input_mask": 2, "segment_ids": 2, "masked_lm_positions": 2}
