@@ -491,6 +491,7 @@ def test_a_run_begins_with_the_best_weights_of_one_that_stopped_early(tmp_path):
     run = types.SimpleNamespace(step=0, restore=lambda path: resume.restore(path, trainer))
     for carries, wanted in ((False, best), (True, last)):
         run_pretraining.initialize(run, trainer, run_pretraining.PretrainingFlags(
-            do_train=True, init_checkpoint=folder, carry_optimizer=carries, input_file=["-"]))
+            do_train=True, init_checkpoint=folder, carry_optimizer=carries, input_file=["-"]),
+            records=None)
         found = tiny.weights(trainer)
         assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
