@@ -71,9 +71,10 @@ def word_vectors(ids: np.ndarray, vocab_size: int, width: int, seed: int) -> np.
     near /= near.sum()
     rows, columns = counts.coords
     gains = np.maximum(np.log(counts.data / (times[rows] * near[columns])), 0)
-    vectors, values, _ = randomized_svd(sparse.csr_array((gains, (rows, columns)), shape), width,
-                                        n_iter=4, random_state=seed)
-    vectors *= np.sqrt(values)
+    parts, values, _ = randomized_svd(sparse.csr_array((gains, (rows, columns)), shape), width,
+                                      n_iter=4, random_state=seed)
+    vectors = np.zeros((vocab_size, width))     # a small vocabulary has fewer parts
+    vectors[:, :len(values)] = parts * np.sqrt(values)
     vectors[times == 0] = 0
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 

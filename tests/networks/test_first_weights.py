@@ -149,8 +149,8 @@ def test_vectors_of_words_factorise_what_stands_near_them():
     vectors, values, _ = np.linalg.svd(gains)
     expected = vectors[:, :40] * np.sqrt(values[:40])
     expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
-    made = word_vectors(ids, 50, 40, 0)
-    seen = np.unique(ids)
+    made, seen = word_vectors(ids, 50, 40, 0), np.unique(ids)
+    assert word_vectors(ids, 50, 64, 0).shape == (50, 64)       # has more columns than words
     np.testing.assert_allclose((made @ made.T)[np.ix_(seen, seen)],
                                (expected @ expected.T)[np.ix_(seen, seen)], atol=1e-9)
     assert not np.delete(made, seen, 0).any()
