@@ -62,7 +62,7 @@ TABLES: dict[str, list[Table]] = {
         ("arXiv:1907.11692, table 10", (_RATE, _BATCH, _EPOCHS, _DECAY),
          [(("squad", "squad_v2"), 1.5e-5, 48, 2.0, 0.01)])],
     "spanbert": [
-        (_SPANBERT, (_RATE, _BATCH, "do_lower_case"), [("", 2e-5, 32, False)]),
+        (_SPANBERT, (_RATE, _BATCH), [("", 2e-5, 32)]),
         (_SPANBERT, (_EPOCHS,), [("rte", 10.0)]),
         (_SPANBERT, (_EPOCHS, _LENGTH), [(("squad", "squad_v2"), 4.0, 512)])],
     "structbert": [
@@ -120,8 +120,8 @@ TABLES: dict[str, list[Table]] = {
          [("", "gpt_adam", "gpt", 512)])],
     "xlnet": [
         (_XLNET, (_RATE, _BATCH), [("", 2e-5, 32)]),
-        ("zihangdai/xlnet model_utils.py, scripts", ("optimizer", _DECAY, "do_lower_case"),
-         [("", "xlnet_adam", 0.0, False)]),
+        ("zihangdai/xlnet model_utils.py, scripts", ("optimizer", _DECAY),
+         [("", "xlnet_adam", 0.0)]),
         (_XLNET, (_BATCH, _STEPS, _WARMUP), [("mnli", 128, 10_000, 1_000)]),
         ("zihangdai/xlnet README.md, STS-B", (_RATE, _STEPS, _WARMUP),
          [("sts-b", 5e-5, 1_200, 120)]),

@@ -44,7 +44,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "squad_v2": {"learning_rate": 2e-5, "train_batch_size": 48, "num_train_epochs": 4.0,
                      "weight_decay": 0.01}},
     "spanbert": {
-        "": {"learning_rate": 2e-5, "train_batch_size": 32, "do_lower_case": False},
+        "": {"learning_rate": 2e-5, "train_batch_size": 32},
         "rte": {"num_train_epochs": 10.0},
         **{task: {"num_train_epochs": 4.0, "max_seq_length": 512}
            for task in ("squad", "squad_v2")}},
@@ -107,7 +107,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     # arXiv:1906.08237, table 8, and zihangdai/xlnet README.md, whose scripts decay no weights.
     "xlnet": {
         "": {"learning_rate": 2e-5, "train_batch_size": 32, "optimizer": "xlnet_adam",
-             "weight_decay": 0.0, "do_lower_case": False},
+             "weight_decay": 0.0},
         "mnli": {"train_batch_size": 128, "num_train_steps": 10_000, "num_warmup_steps": 1_000},
         "sts-b": {"learning_rate": 5e-5, "num_train_steps": 1_200, "num_warmup_steps": 120},
         "imdb": {"num_train_steps": 4_000, "num_warmup_steps": 500, "max_seq_length": 512},
