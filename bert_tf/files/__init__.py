@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["hub", "places", "reading", "writing"],
     submod_attrs={
-        "hub": ["dataset_commit", "local_copy"],
+        "hub": ["dataset_commit", "in_card", "local_copy"],
         "places": ["FLAGFILE", "PATH_FLAGS", "TOKENIZER_ENDING", "absolute", "check_decodable",
                    "check_stores", "exists", "fetched", "file_size", "files_under", "find_files",
                    "identity", "is_file", "is_folder", "is_hub_name", "is_library_name",
@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                    "remove_file", "remove_folder", "same_file", "snapshot_of", "stage_folder",
                    "with_whole_names"],
         "reading": ["READ_ERRORS", "READ_FLAGS", "STANDARD", "TABLES", "as_file", "check_input",
-                    "copy_file", "digest", "ending", "in_card", "is_gzip", "is_packed", "is_pipe",
+                    "copy_file", "digest", "ending", "is_gzip", "is_packed", "is_pipe",
                     "open_file", "open_unpacked", "parse_json", "read_json", "read_range",
                     "shown_name", "staged", "tensorflow_name", "unpacked_name",
                     "unpacked_range", "unpacked_size", "warn_of_tables"],

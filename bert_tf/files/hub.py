@@ -15,8 +15,8 @@ import lazy_loader
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import places
-from bert_tf.files.places import files_under, first_line
-from bert_tf.files.reading import in_card
+from bert_tf.files.places import files_under, first_line, is_file
+from bert_tf.files.reading import open_file
 
 hub = lazy_loader.load("huggingface_hub")   # local models need none of it
 
@@ -107,6 +107,21 @@ def _folder(path, name, revision, inner, with_weights):
                     warn(f"{explained} The earlier download is used.")
                 return folder
         raise explained from error
+
+
+def in_card(path: str | os.PathLike, key: str) -> str:
+    """Returns the text of a key in the head of a model's card, a file; "" without one."""
+    text = ""
+    if is_file(path):
+        with open_file(path, "rb") as file:
+            text = file.read().decode("utf-8", "replace")
+    if not text.startswith("---"):
+        return ""
+    try:
+        value = hub.ModelCard(text, ignore_metadata_errors=True).data.get(key)
+    except Exception:       # as the damage has it
+        return ""
+    return value if isinstance(value, str) else ""
 
 
 def _wanted(path, names: Sequence[str], inner, with_weights) -> list[str]:

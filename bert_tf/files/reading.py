@@ -27,8 +27,6 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-import lazy_loader
-
 from bert_tf.errors import InputError, warn
 from bert_tf.files.places import (
     file_size,
@@ -40,8 +38,6 @@ from bert_tf.files.places import (
     scheme_of,
     stage_folder,
 )
-
-huggingface_hub = lazy_loader.load("huggingface_hub")
 
 # The name of standard input, or output, in the place of a file's.
 STANDARD = "-"
@@ -189,21 +185,6 @@ def read_range(path: str | os.PathLike, start: int, end: int) -> bytes:
 
 def is_gzip(path):
     return file_size(path) >= len(_GZIP) and read_range(path, 0, len(_GZIP)) == _GZIP
-
-
-def in_card(path: str | os.PathLike, key: str) -> str:
-    """Returns the text of a key in the head of a model's card, a file; "" without one."""
-    text = ""
-    if is_file(path):
-        with open_file(path, "rb") as file:
-            text = file.read().decode("utf-8", "replace")
-    if not text.startswith("---"):
-        return ""
-    try:
-        value = huggingface_hub.ModelCard(text, ignore_metadata_errors=True).data.get(key)
-    except Exception:       # as the damage has it
-        return ""
-    return value if isinstance(value, str) else ""
 
 
 def unpacked_name(path: str) -> str:

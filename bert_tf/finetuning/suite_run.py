@@ -114,11 +114,11 @@ def report(run: SuiteRun) -> dict[str, Any]:
                     for name in ("average", "score") if name in summary)]
     lines += [f"They count {task} without {' and '.join(names)}: no such file was there."
               for task, names in summary.get("lacking", {}).items()]
-    cells = [cell for row in run.rows for cells in run.cells_of(row.task).values()
-             for cell in cells]
+    cells = [cell for row in run.rows for group in run.cells_of(row.task).values()
+             for cell in group]
     lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} diverged, and is not counted."
               for cell in cells if run.diverged(cell)]
-    lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} is{cell.mark[1:]}."
+    lines += [f"{cell.row.task}, {cell.point}, seed {cell.seed} is {cell.mark.strip()}."
               for cell in cells if cell.mark]
     if summary["missing"] and run.suite.has_score:
         lines.append(f"No score: {', '.join(summary['missing'])} not measured.")
