@@ -8,6 +8,7 @@ from typing import Any
 from bert_tf import data
 from bert_tf.files import make_folder
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.split_records import SplitRecords
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import RunSplits
 from bert_tf.tokenization.coverage import Coverage, join
@@ -93,6 +94,8 @@ class Member:
         for split, one in records.items():
             may_replace = not self.flags.records_dir and split not in keeps
             one.report(*one.make(self.flags.num_workers, may_replace))
+            if isinstance(one, SplitRecords):
+                one.report_repeats(records.get("train"))
 
     def open_records(self, folder: str, padding: str) -> None:
         """Opens all records, and frees the rows of the training file. `padding`: see

@@ -1,5 +1,6 @@
 """The records of one split of a task: planned, which finds all errors of its file, then made."""
 
+import array
 import collections
 import dataclasses
 import functools
@@ -156,7 +157,7 @@ class SplitRecords:
         self._labels: collections.Counter = collections.Counter()
         self._num_choices, self._own, last = 1, 0, None
         self._without_text = self._quoted = 0
-        digest = hashlib.sha256()
+        texts, digest = array.array("q"), hashlib.sha256()
         for piece in self._pieces(self._omissions):
             self._sizes.append(len(piece))
             for example in piece:
@@ -165,11 +166,12 @@ class SplitRecords:
                 self._quoted += any('""' in text[1:-1] and _QUOTED.fullmatch(text) is not None
                                     for text in example.texts)
                 if getattr(example, "is_labelled", True):   # others are not part of the file
+                    texts.append(hash(tuple(example.texts)))
                     self._own += not source.task.kind.is_grouped or example.document != last
                     last = example.document
                     self._labels.update(source.task.kind.counted(example.label))
             self._num_choices = source.task.kind.num_choices(piece[0])
-        self._sha256 = digest.hexdigest()
+        self._sha256, self._texts = digest.hexdigest(), np.array(texts)     # hashes, int64 [N]
         self._label_notes = source.task.kind.check_counted(source.task, self._labels, source.path)
 
     def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
@@ -217,6 +219,20 @@ class SplitRecords:
         for note in record["notes"]:
             print(f"  note: {note}")
         coverage.Coverage(record["coverage"]).report(record["task"]["split"])
+
+    def report_repeats(self, train: typing.Any) -> None:
+        """Prints how many examples have the texts of others: in the training file of earlier ones,
+        in another file of training examples. `train`: the run's records to train on, or None."""
+        if train is self:
+            count, others = len(self._texts) - len(np.unique(self._texts)), "earlier"
+        elif isinstance(train, SplitRecords):
+            count, others = int(np.isin(self._texts, train._texts).sum()), "training"
+        else:
+            return
+        if count:
+            size = counted(len(self._texts), "example")
+            print(f"  note: the texts of {count:,} of {size} are also in {others} examples.",
+                  flush=True)
 
     @property
     def by_document(self) -> bool:

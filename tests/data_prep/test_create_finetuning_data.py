@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+import types
 
 import pytest
 import tensorflow as tf
@@ -11,6 +12,7 @@ import tensorflow as tf
 from bert_tf.data.records import tfrecord
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
+from bert_tf.finetuning.member import Member
 from bert_tf.tasks import split_records
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
@@ -63,6 +65,25 @@ def test_shares_end_with_the_files_of_one_process(prepare, folder, capsys):
     prepare(share="0/2")
     assert len(content(folder / "whole")) > 7 and content(folder / "out") == content(
         folder / "whole")
+
+
+def test_fine_tuning_tells_texts_that_come_again(folder, vocab_file, capsys):
+    """In the training file itself, and in a file to score; a file without any tells nothing."""
+    flags = TaskFlags(task="rte", data_dir=str(folder / "data"))
+    (folder / "data" / "test.tsv").write_text(
+        "index\tsentence1\tsentence2\n0\tthe house\tanother\n1\tanother\tthe tree.\n")
+    tokenizer = open_tokenizer(str(vocab_file), True)
+    records = {source.split: split_records.SplitRecords(
+        source, split_records.RecordOptions(16), tokenizer, str(folder / "out"))
+        for source in flags.find_sources(flags.read_task(), ["train", "dev", "test"])}
+    Member.make_records(types.SimpleNamespace(head_name="", flags=types.SimpleNamespace(
+        records_dir="", num_workers=1)), str(folder / "out"), records)
+    texts = [line.split("\t")[1] for line in (
+        folder / "data" / "train.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    told = [line for line in capsys.readouterr().out.splitlines() if "note: the texts" in line]
+    assert told == [
+        f"  note: the texts of {23 - len(set(texts))} of 23 examples are also in earlier examples.",
+        "  note: the texts of 4 of 4 examples are also in training examples."]
 
 
 @pytest.fixture
