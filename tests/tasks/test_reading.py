@@ -7,11 +7,12 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.kinds.labelled import label_id
+from bert_tf.tasks.kinds.labelled import SplitPredictions, label_id
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import SQUAD, TASKS, find_task, placed
 from bert_tf.tasks.reading import Example, discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import Split, Task
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, own_task
 
@@ -430,6 +431,23 @@ def test_flags_of_beams_are_for_heads_with_beams(style, has_negatives, is_used):
     with contextlib.nullcontext() if has_negatives else pytest.raises(
             InputError, match="is for --version_2_with_negative"):
         SquadFlags(null_score_diff_threshold=0.5).with_options(SQUAD[False], options)
+
+
+@pytest.mark.parametrize("name, content, rows", [
+    ("a.csv", "t,l\nx,1\ny\nz,2\nt,l\nw,1\n", [0, 2, 4]),
+    ("a.jsonl", '{"t": "x", "l": 1}\n{"t": null, "l": 2}\n'
+     '{"t": "y", "l": 1, "_task_hash": 3, "answer": "reject"}\n{"t": "z", "l": 2}\n', [0, 3]),
+    ("a.txt", "x 1\ny 1 1\n\nz 2\n", [0, 1])])
+def test_predictions_have_the_numbers_of_the_rows(tmp_path, name, content, rows):
+    """Also after rows that give no example; sentences are counted."""
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    kind, labels = ("tagging", ("O", "1", "2")) if name == "a.txt" else ("classification", "12")
+    task = own_task(kind, {"dev": name}, ["0" if kind == "tagging" else "t"],
+                    "-1" if kind == "tagging" else "l", labels=labels)
+    source = Source(task, "dev", str(tmp_path / name), skip_malformed_lines=True)
+    predictions = SplitPredictions(source)
+    assert len(predictions.examples) == len(rows)
+    assert list(predictions._numbers()) == rows
 
 
 def test_text_that_is_none(tmp_path):

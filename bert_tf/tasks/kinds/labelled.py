@@ -3,6 +3,7 @@ encoding, decoding, scoring, writing. Shapes: N examples, S sequence, L labels, 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -16,10 +17,10 @@ from bert_tf import metrics
 from bert_tf.errors import InputError, warn
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
-from bert_tf.tasks.reading import read_parts
-from bert_tf.tasks.rows import plain_label
+from bert_tf.tasks.reading import KeptRows, read_parts
+from bert_tf.tasks.rows import Omissions, plain_label
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
-from bert_tf.tasks.task import Kind, Task
+from bert_tf.tasks.task import OF_WORDS, Kind, Task
 from bert_tf.tokenization.encoding import TRUNCATE, encode_pairs, is_cut_in_windows, way_of
 
 _LIST = re.compile(r"""\[(['"]).*\1\]""", re.DOTALL)
@@ -282,11 +283,25 @@ class SplitPredictions:
 
     def __init__(self, source, join: typing.Callable | None = None):
         self._source, self._task, self._join = source, source.task, join
+        self._omissions = Omissions(source.skip_malformed_lines)
         self.prefix = source.split
 
     @functools.cached_property
     def examples(self) -> list:
-        return list(self._source.examples())
+        return list(self._source.examples(self._omissions))
+
+    def _numbers(self):
+        """Returns the number of each example: of its row, also where other rows give no example."""
+        kind, omitted = self._task.kind, self._omissions
+        has_rows = type(kind).gather is Kind.gather and (
+            self._task.split(self._source.split).format not in OF_WORDS)
+        if not (has_rows and (omitted.malformed or omitted.without_label)):
+            return range(self.size)
+        # Rows that are kept in memory do not tell what lay between them.
+        source = dataclasses.replace(self._source, rows=KeptRows())
+        seen = Omissions(source.skip_malformed_lines)
+        return (number + seen.malformed + seen.without_label
+                for number, _ in enumerate(source.examples(seen)))
 
     @property
     def size(self) -> int:
@@ -341,12 +356,12 @@ class SplitPredictions:
     def write(self, folder: str, answers: dict, predicted, is_test: bool) -> list[str]:
         """Writes the files of predictions; returns their paths.
 
-        `SPLIT_predictions.jsonl` has a JSON object per line: `index`, from 0, and `Kind.describe`.
-        """
+        `SPLIT_predictions.jsonl` has a JSON object per line: `index`, the number from 0 of the row
+        in a table, of the sentence or of the question; and `Kind.describe`."""
         path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
         described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers)
         with write_aside(path) as file:
-            for index, entry in enumerate(described):
+            for index, entry in zip(self._numbers(), described):
                 file.write(json.dumps({"index": index, **entry}, ensure_ascii=False) + "\n")
         return [path, *self._task.kind.write_more(
             folder, self._source, self.examples, predicted, answers, is_test)]
