@@ -103,7 +103,7 @@ class Reporter:
     Args:
         folder: the run's; None writes to the console alone (workers that are not the chief).
         evaluated_on: the name of the evaluation's records on the console.
-        sequences_per_step: of the first steps; later ones set the attribute `sequences`.
+        sequences_per_step: of the next steps; the attribute `sequences`, which may change.
         start_step: step at which the run is resumed. Lines of later steps are removed from
             `metrics.jsonl`, since a run that was killed takes those steps again; TensorBoard drops
             them, too.
@@ -134,10 +134,11 @@ class Reporter:
         self._last = (step, time.monotonic())
 
     def train(self, step: int, metrics: dict[str, float],
-              compiled: tuple[int, float] | None = None) -> None:
+              compiled: tuple[int, float] | None = None, taken: int | None = None) -> None:
         """Reports the steps since the last call, or since `start`.
 
         Args:
+            taken: the sequences of these steps; None: `sequences` in each.
             compiled: the steps taken when the compiled step was first seen to run, and the seconds
                 of `time.monotonic` then; the rate leaves out the time before.
         """
@@ -146,14 +147,16 @@ class Reporter:
         else:
             last_step, last_time = self._last
         elapsed = time.monotonic() - last_time
-        rate = (step - last_step) / max(elapsed, 1e-9)
+        rate = self.sequences * (step - last_step) / max(elapsed, 1e-9)
+        if taken is not None:
+            rate *= taken / (self.sequences * (step - self._last[0]))
         # The first report may include the compilation; later ones are averaged.
         if self._rate is None or rate > 2 * self._rate:
             self._rate = rate
         else:
             self._rate = 0.7 * self._rate + 0.3 * rate
-        metrics = {**metrics, "sequences_per_second": rate * self.sequences}
-        left = (self._total_steps - step) / self._rate
+        metrics = {**metrics, "sequences_per_second": rate}
+        left = (self._total_steps - step) * self.sequences / self._rate
         print(f"step {step:,}/{self._total_steps:,}  {_line(metrics)}  "
               f"lr {metrics['learning_rate']:.2e}  grad {metrics['grad_norm']:.2f}  "
               f"{metrics['sequences_per_second']:,.0f} seq/s  {duration(left)} left", flush=True)

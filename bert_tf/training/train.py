@@ -110,9 +110,9 @@ class Run:
                 # Steps in one call of TensorFlow, until the next report, evaluation or checkpoint.
                 with named_errors(self._records), progress:
                     metrics = feed.train(_steps_to_pause(settings, self.step))
-                step, self._place.taken = self.step, feed.taken
-                reporter.sequences = feed.batch_size
-                reporter.train(step, metrics, progress.first)
+                step, reporter.sequences = self.step, feed.batch_size
+                reporter.train(step, metrics, progress.first, feed.taken - self._place.taken)
+                self._place.taken = feed.taken
 
                 # Before saving: a run that resumes here does not evaluate its step again.
                 is_end = step == settings.num_train_steps      # evaluated after `train`, too

@@ -116,6 +116,18 @@ def test_the_first_rate_leaves_compiling_out(tmp_path, monkeypatch, capsys):
     assert "16 seq/s  40 s left" in capsys.readouterr().out
 
 
+def test_the_rate_counts_the_sequences_of_steps_that_grow(tmp_path, monkeypatch, capsys):
+    """64 sequences a second: two steps of 8 and two of 24 take a second, and each of 24 steps of 24
+    takes 24 / 64 of one."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    reporter = Reporter(tmp_path, 0, 28, 8)
+    reporter.start(0)
+    now[0], reporter.sequences = 1.0, 24
+    reporter.train(4, METRICS, taken=2 * 8 + 2 * 24)
+    assert "64 seq/s  9 s left" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("ending, steps", [
     ('{"kind": "train", "st', [10, 20]),
     (json.dumps({"kind": "train", "step": 11}), [10, 11, 20])])
