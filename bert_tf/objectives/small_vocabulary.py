@@ -4,6 +4,7 @@ arXiv:1909.11687, section 3).
 Shapes: H width of the network, W of the teacher; B batch, P predictions, V tokens.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -56,10 +57,7 @@ class WeightProjection(TaughtObjective):
     Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is multiplied by V.
     `up` projects the network's weights to the teacher's shape instead. The paper does not say how
     matrices of the feed-forward network are projected: here by blocks of [W, W], so both networks
-    need the same number of blocks.
-
-    Raises:
-        InputError: the networks differ in their number of layers, or of blocks.
+    need the same number of blocks; see `check`.
     """
 
     internals = (LAYER_WEIGHTS,)
@@ -75,13 +73,24 @@ class WeightProjection(TaughtObjective):
         self.before = self.add_weight((last, first), "glorot_uniform", name="before")
         self.after = self.add_weight((first, last), "glorot_uniform", name="after")
 
-    def losses(self, outputs: Any, batch: Batch) -> Tensor:
-        """float32 [number of weights], times the rows of the batch."""
-        target, source = outputs[LAYER_WEIGHTS], batch[of_teacher(LAYER_WEIGHTS)]
-        if target.keys() != source.keys():
+    def check(self, network: Mapping[str, Any], teacher: Mapping[str, Any]) -> None:
+        """Raises InputError if two networks differ in their number of layers, or of blocks of their
+        `layer_weights`."""
+        if network.keys() != teacher.keys():
             raise InputError("the network and the teacher have different weights, but weights are "
                              "compared one by one; give the network as many layers as the teacher "
                              "(num_hidden_layers).")
+        for name in network:
+            shape, taught = (_divided(name, weights[name].shape, width) for weights, width in (
+                (network, self.config.hidden_size), (teacher, self.teacher_width)))
+            if shape != taught:
+                raise InputError(f"{name} has {math.prod(shape)} blocks in the network, but "
+                                 f"{math.prod(taught)} in the teacher; make intermediate_size the "
+                                 "same multiple of hidden_size in both.")
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [number of weights], times the rows of the batch."""
+        target, source = outputs[LAYER_WEIGHTS], batch[of_teacher(LAYER_WEIGHTS)]
         widths = self.teacher_width, self.config.hidden_size
         if self.up:
             target, source, widths = source, target, widths[::-1]
@@ -102,15 +111,20 @@ class WeightProjection(TaughtObjective):
         return ops.cast(ops.shape(batch["input_ids"])[0], "float32")
 
 
+def _divided(name, shape, width):
+    """The number of a weight's blocks in each direction."""
+    if any(size % width for size in shape):
+        raise InputError(f"{name} has the shape {tuple(shape)}, which blocks of {width} don't "
+                         "divide; make intermediate_size a multiple of hidden_size.")
+    return [size // width for size in shape]
+
+
 def _blocks(name: str, value: Tensor, width: int) -> Tensor:
     """Returns a weight as float32 [blocks, width, width], or [blocks, width] if it is a vector."""
     value = ops.cast(value, "float32")
-    if any(size % width for size in value.shape):
-        raise InputError(f"{name} has the shape {tuple(value.shape)}, which blocks of {width} "
-                         "don't divide; make intermediate_size a multiple of hidden_size.")
     if len(value.shape) == 1:
         return ops.reshape(value, (-1, width))
-    rows, columns = (size // width for size in value.shape)
+    rows, columns = _divided(name, value.shape, width)
     value = ops.reshape(value, (rows, width, columns, width))
     return ops.reshape(ops.transpose(value, (0, 2, 1, 3)), (-1, width, width))
 

@@ -151,6 +151,17 @@ def test_networks_that_can_not_be_compared(change, match):
         make_distiller(dataclasses.replace(STUDENT, **change))(make_batch())
 
 
+@pytest.mark.parametrize("change, match", [
+    ({"num_hidden_layers": 3}, "as many layers as the teacher"),
+    ({}, r"has the shape \(16, 24\), which blocks of 16 don't divide"),
+    ({"intermediate_size": 48}, "has 3 blocks in the network, but 2 in the teacher")])
+def test_weights_that_cannot_be_projected_are_refused_before_a_step(change, match):
+    student = dataclasses.replace(STUDENT, **{"num_hidden_layers": 4, **change})
+    with pytest.raises(InputError, match=match):
+        Distiller(networks.build(student), [objectives.WeightProjection(student, 32)], teacher=(
+            Learner(networks.build(dataclasses.replace(TEACHER, intermediate_size=64)), [])))
+
+
 @pytest.mark.parametrize("up", [False, True])
 def test_weights_are_projected_to_the_other_width(up):
     student = dataclasses.replace(STUDENT, num_hidden_layers=4, intermediate_size=32)

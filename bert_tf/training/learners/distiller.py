@@ -16,7 +16,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import NOISES, leave_idle
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.small_vocabulary import layer_weights
+from bert_tf.objectives.small_vocabulary import WeightProjection, layer_weights
 from bert_tf.objectives.taught import (
     FIRST_STATE,
     LAYER_WEIGHTS,
@@ -73,6 +73,10 @@ class Distiller(Learner):
             leave_idle(encoder.embeddings, 0)
         self.internals = tuple(dict.fromkeys(
             name for objective in self.objectives for name in getattr(objective, "internals", ())))
+        for one in self.objectives:
+            if isinstance(one, WeightProjection):
+                one.check(*(layer_weights({weight.path: weight for weight in network.weights})
+                            for network in (encoder, teacher.encoder)))
 
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
