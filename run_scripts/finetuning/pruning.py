@@ -66,13 +66,15 @@ class Curve:
         self._names = list(attentions(self.model.learner.encoder))
         if is_t5:
             self._check_texts()
+        self.total = sum(map(len, self._every()))
+        if job.actually_prune:
+            self._check_removes()
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
         self.name = os.path.basename(normal_path(job.model_dir))
         self._kept = kept_scores(job.output_dir, job.model_dir, self.split, parts=job.parts)
         self._answer_of_all = self.split.answer()
         self.whole = self.split.score(self._answer_of_all)
-        self.total = sum(map(len, self._every()))
         self._of_whole: list = []       # the importance of all parts while none is off
 
     def _check_texts(self):
@@ -84,6 +86,35 @@ class Curve:
                 raise InputError(f"--orders={kind}: --model_dir={self.job.model_dir} is a "
                                  f"{self.config.architecture}, which has no such attention; leave "
                                  "the flag out.")
+
+    def _check_removes(self):
+        if self.job.prune_heads:        # dead
+            off, advice = self._given(), (
+                "no gate of the model is closed; fine-tune it longer, or with a larger "
+                "--concrete_coef or --concrete_learning_rate")
+        else:
+            off, advice = self._counts(self.job.orders[-1])[-1:], "give a larger --prune_percent"
+        if not any(off):
+            raise InputError("--actually_prune: nothing is switched off, so nothing can be "
+                             f"removed; {advice}.")
+
+    def _given(self):
+        if self.job.prune_heads == ["dead"]:
+            return compression.dead_heads(self.model.learner.encoder)
+        return parse_heads(self.job.prune_heads, self.config, "prune_heads")
+
+    @property
+    def _least(self):
+        """The parts that stay in each layer."""
+        return {"heads": self.job.at_least_x_heads_per_layer, "units": 1, "layers": 0}[
+            self.job.parts]
+
+    def _counts(self, order):
+        """The number of parts that are off after each step."""
+        counts = compression.steps_of(self.job.percents, self._sizes(order), self._least)
+        if self.job.parts == "layers":
+            counts = [count for count in dict.fromkeys(counts) if 0 < count < self.total]
+        return counts
 
     def _every(self) -> list[list[int]]:
         layers = range(self.config.depth)
@@ -166,27 +197,19 @@ class Curve:
     def points(self, order: str) -> Iterator[dict]:
         """Yields {"off", "parts", "score", "p"} of each step of an order."""
         if order == "given":
-            if self.job.prune_heads == ["dead"]:
-                off = compression.dead_heads(self.model.learner.encoder)
-            else:
-                off = parse_heads(self.job.prune_heads, self.config, "prune_heads")
-            self.last = off
+            self.last = off = self._given()
             yield {"off": len(off), "parts": off, **self.measure(off)}
             return
         every, job = self._every(), self.job
-        least = {"heads": job.at_least_x_heads_per_layer, "units": 1, "layers": 0}[job.parts]
         # Heads of other kinds are out of the question.
         others = [(layer, place) for layer, parts in enumerate(every) for place in range(len(parts))
                   if order in KINDS and not self._names[layer].startswith(order)]
         scores, off = None, []
-        counts = compression.steps_of(job.percents, self._sizes(order), least)
-        if job.parts == "layers":
-            counts = [count for count in dict.fromkeys(counts) if 0 < count < self.total]
-        for count in counts:
+        for count in self._counts(order):
             if scores is None or (job.exact_pruning and order in BY_IMPORTANCE):
                 scores = self._scores(order, off)
             gone = [(layer, every[layer].index(part)) for layer, part in off]
-            ranked = compression.order_of(scores, [*gone, *others], least)
+            ranked = compression.order_of(scores, [*gone, *others], self._least)
             off = off + [(layer, every[layer][place])
                          for layer, place in ranked[:max(count - len(off), 0)]]
             self.last = off
@@ -197,16 +220,7 @@ class Curve:
 def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFlags) -> None:
     """Removes the parts that the last step of the last order switched off; writes and compares."""
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
-    off = getattr(curve, "last", [])
-    if not off:
-        advice = "give a larger --prune_percent"
-        if job.prune_heads == ["dead"]:
-            advice = ("no gate of the model is closed; fine-tune it longer, or with a larger "
-                      "--concrete_coef or --concrete_learning_rate")
-        elif job.prune_heads:
-            advice = "name other heads with --prune_heads"
-        raise InputError("--actually_prune: nothing is switched off, so nothing can be removed; "
-                         f"{advice}.")
+    off = curve.last
     smaller = compression.cut(curve.model.learner, **curve.options(off))
     make_folder(folder, "output_dir")
     saved = SavedTask.require(job.model_dir, "model_dir")

@@ -342,6 +342,17 @@ def test_a_language_model_has_one_kind_of_attention():
         curve._check_texts()
 
 
+@pytest.mark.parametrize("change, advice", [
+    ({"prune_percent": ["1"]}, "give a larger --prune_percent"),
+    ({"prune_percent": ["49"], "parts": "layers"}, "give a larger --prune_percent"),
+    ({"prune_heads": ["dead"]}, "no gate of the model is closed; fine-tune it longer")])
+def test_nothing_to_remove_is_told_before_the_model_is_scored(
+        model, tmp_path, monkeypatch, change, advice):
+    monkeypatch.setattr(ScoredSplit, "answer", None)
+    with pytest.raises(InputError, match=f"nothing is switched off, .*; {advice}"):
+        prune.main(*flags(model, tmp_path / "out", actually_prune=True, **change))
+
+
 def test_flags_that_make_no_sense():
     for change, message in (({"orders": ["size"]}, "--orders=size"),
                             ({"orders": ["importance"], "parts": "layers"}, "choose from oracle"),
