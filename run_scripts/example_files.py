@@ -23,6 +23,7 @@ from bert_tf.files import (
     STANDARD,
     TABLES,
     as_file,
+    check_file,
     check_input,
     ending,
     exists,
@@ -302,5 +303,7 @@ def check_files(source: str, output: str) -> None:
     if unpacked_name(output) != output:
         raise InputError(f"--output_file: {output} has the extension of a compressed file, but the "
                          f"output is not compressed; give {unpacked_name(output)}.")
-    if output != STANDARD and exists(output) and exists(source) and same_file(output, source):
-        raise InputError(f"--output_file: {output} is also the input; name another file.")
+    if output != STANDARD:
+        check_file(output, "output_file")
+        if exists(output) and exists(source) and same_file(output, source):
+            raise InputError(f"--output_file: {output} is also the input; name another file.")

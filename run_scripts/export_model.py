@@ -384,7 +384,9 @@ def _write_card(asked, job, model):
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
     asked, path = job, _file(job)
-    if path == job.output:
+    if path is None:
+        export.check_version(job.output, job.version)
+    elif path == job.output:
         check_file(job.output, "output")
     elif "onnx" in job.format and checkpoints.weights_at(job.output):
         raise InputError(f"--output: {job.output} holds a model; give another folder.")

@@ -26,6 +26,7 @@ from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError, warn
 from bert_tf.files import (
+    check_file,
     check_input,
     file_size,
     is_file,
@@ -264,6 +265,7 @@ class Extraction:
 def main(job: ExtractFeaturesFlags) -> None:
     """Checks everything, then extracts."""
     form = job.output_format or vectors.format_of(job.output_file)
+    check_file(job.output_file, "output_file")
     make_folder(os.path.dirname(job.output_file), "output_file")
     check_input(job.input_file, "input_file")
     forms.check_lines(job.input_file)

@@ -15,7 +15,15 @@ from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, translate
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import copy_file, exists, folder_aside, list_folder, read_json, write_json
+from bert_tf.files import (
+    check_free,
+    copy_file,
+    exists,
+    folder_aside,
+    list_folder,
+    read_json,
+    write_json,
+)
 from bert_tf.heads import HEADS
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.library_settings import SETTINGS_FILE
@@ -160,6 +168,8 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
     if form not in writable:
         raise InputError(f"there is no format {form!r} to write; choose from "
                          f"{', '.join(writable)}.")
+    if not dry_run:
+        check_free(output, "config.json")       # before a model is downloaded
     source = read_source(path, changes.task, changes.generator)
     weights, its = (part and translate(part, adopt(config_of(part), part, changes))
                     for part in (source, source.generator))

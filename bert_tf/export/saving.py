@@ -52,12 +52,18 @@ def quiet() -> Iterator[None]:
             os.close(stderr)
 
 
-def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -> str:
-    """Writes a SavedModel in TensorFlow Serving's layout, `folder/version`, and returns its path.
-    `module.functions` are its signatures. An existing version is refused."""
+def check_version(folder: str | os.PathLike, version: int) -> str:
+    """Returns the folder of a version of a SavedModel; InputError if it is there already."""
     path = os.path.join(folder, str(version))
     if exists(path) and not is_unfinished(path, _LAST):
         raise InputError(f"{path} is there already; give another version, or remove the folder.")
+    return path
+
+
+def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -> str:
+    """Writes a SavedModel in TensorFlow Serving's layout, `folder/version`, and returns its path.
+    `module.functions` are its signatures. An existing version is refused."""
+    path = check_version(folder, version)
     make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
     with folder_aside(path, _LAST) as aside:

@@ -19,8 +19,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                     "open_file", "open_unpacked", "parse_json", "read_json", "read_range",
                     "shown_name", "staged", "tensorflow_name", "unpacked_name",
                     "unpacked_range", "unpacked_size", "warn_of_tables"],
-        "writing": ["ASIDE", "Held", "announce_replacing", "check_file", "checked", "folder_aside",
-                    "is_unfinished", "leftovers", "locked", "make_folder", "open_log",
-                    "remove_leftovers", "replace_aside", "send_folder", "write_aside",
-                    "write_json"],
+        "writing": ["ASIDE", "Held", "announce_replacing", "check_file", "check_free", "checked",
+                    "folder_aside", "is_unfinished", "leftovers", "locked", "make_folder",
+                    "open_log", "remove_leftovers", "replace_aside", "send_folder",
+                    "write_aside", "write_json"],
     })

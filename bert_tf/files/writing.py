@@ -171,10 +171,7 @@ def folder_aside(path, marker=""):
             rename folders, so there this file is sent last. A folder there that lacks this file was
             not finished: its files are replaced.
     """
-    there = set(places.list_folder(path)) if places.is_folder(path) else set()
-    is_in_the_way = places.is_taken(path) and (there or not places.is_folder(path))
-    if is_in_the_way and not is_unfinished(path, marker):
-        raise _taken(path)
+    there = check_free(path, marker)
     place = os.path.abspath(upload_place(path))
     aside = _aside(place)
     remove_leftovers(place)
@@ -201,6 +198,16 @@ def folder_aside(path, marker=""):
                                  "folder.") from error
     finally:
         _remove(aside)
+
+
+def check_free(path: str | os.PathLike, marker: str = "") -> set[str]:
+    """Returns the names in a folder that may be written, before the work begins. InputError: as
+    `folder_aside` raises it for a path that is there."""
+    there = set(places.list_folder(path)) if places.is_folder(path) else set()
+    is_in_the_way = places.is_taken(path) and (there or not places.is_folder(path))
+    if is_in_the_way and not is_unfinished(path, marker):
+        raise _taken(path)
+    return there
 
 
 def is_unfinished(path: str | os.PathLike, marker: str) -> bool:

@@ -72,6 +72,13 @@ def test_dry_run_writes_nothing(tmp_path, capsys):
         convert_checkpoint.main(convert_checkpoint.ConvertFlags(input="x", output_format="keras"))
 
 
+def test_a_folder_with_files_is_refused_before_the_checkpoint_is_read(tmp_path):
+    (tmp_path / "mine.txt").touch()
+    with pytest.raises(InputError, match="is there already and is not an empty folder"):
+        convert_checkpoint.main(convert_checkpoint.ConvertFlags(
+            input="absent", output=str(tmp_path), output_format="keras"))
+
+
 def test_an_error_is_one_sentence(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     said = programs.refusal("bert-convert-checkpoint", f"--input={tmp_path}",

@@ -221,6 +221,12 @@ def test_a_file_is_not_written_in_the_place_of_a_folder(name, tmp_path):
         export_model.main(job(tmp_path, format="lite", output=f"{tmp_path}/{name}"))
 
 
+def test_a_version_that_is_there_is_refused_before_the_model_is_read(tmp_path):
+    (tmp_path / "out" / "1").mkdir(parents=True)
+    with pytest.raises(InputError, match="out/1 is there already; give another version"):
+        export_model.main(job(tmp_path, init_checkpoint="absent", format="text"))
+
+
 def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypatch):
     folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "maybe", "yes")))
     export_model.main(job(tmp_path, init_checkpoint=folder))
@@ -442,7 +448,8 @@ def test_a_network_that_makes_sequences(tmp_path, capsys):
     logits = functions["logits"](encoder_input_tokens=tokens, decoder_input_tokens=targets)
     assert np.allclose(logits["logits"], network.logits(outputs["sequence_output"]), atol=1e-5)
     with pytest.raises(InputError, match="--beams is 0"):
-        export_model.main(job(tmp_path, init_checkpoint=str(tmp_path), format="ids", beams=0))
+        export_model.main(job(tmp_path, init_checkpoint=str(tmp_path), format="ids", beams=0,
+                              version=2))
 
 
 def test_sequences_are_made_as_the_task_says(tmp_path, monkeypatch):

@@ -212,6 +212,7 @@ def test_files_that_do_not_stand_together_and_gzip(tmp_path, model, lines):
     (b"a\nb\xff\n", {}, "in.txt, line 2, byte 2 is not UTF-8"),
     (b"a", {"input_file": "no.txt"}, "--input_file: there is no file no.txt"),
     (b"a", {"output_file": "x.txt"}, "--output_file: no format has the extension of x.txt"),
+    (b"a", {"output_file": ".", "output_format": "npz"}, "--output_file: '.' is a folder; name"),
     (b"a", {"layers": ["-3"]}, "there is no layer -3; the model has 2, from 0 or -2 to 1 or -1"),
     (b"a", {"layers": ["2"]}, "there is no layer 2"),
     (b"a", {"layers": ["last"]}, "'last' must be a number, or embeddings"),
