@@ -56,12 +56,13 @@ _HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "m
 
 
 class Row(typing.NamedTuple):
-    """An example of a file: its line, from 1; its text, or a tuple of several; and the cells of
-    its row, {name or number of a column: value}."""
+    """An example of a file: its line, from 1; its text, or a tuple of several; the cells of its
+    row, {name or number of a column: value}; and what separates the cells, in CSV."""
 
     line: int
     texts: str | tuple
     cells: dict
+    separator: str = ","
 
 
 def format_of(path: str, default: str = "lines") -> str:
@@ -196,7 +197,7 @@ def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]
         except Malformed as problem:
             omissions.add_malformed(f"{shown_name(path)}, line {number}", str(problem))
             continue
-        yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells)
+        yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells, table.separator)
 
 
 def answer_rows(rows: Iterable[Row], source: str, output: str,
@@ -228,16 +229,16 @@ def answer_rows(rows: Iterable[Row], source: str, output: str,
     return count
 
 
-def writer(form: str, file: typing.TextIO, separator: str = ",") -> Callable[[Row, dict], None]:
+def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
     """Returns the function that writes a prediction in a format: `lines` has its headline, tables
-    have it next to the cells of its row, and `jsonl` has it as "prediction" of the object.
-    `separator` is between the cells of `csv`."""
+    have it next to the cells of its row, and `jsonl` has it as "prediction" of the object. CSV has
+    the separator of its first row."""
     if form == "lines":
         return lambda row, prediction: print(headline(prediction), file=file)
     if form == "jsonl":
         return lambda row, prediction: print(json.dumps(
             _beside(row, {"prediction": prediction}), ensure_ascii=False), file=file)
-    return _Cells(form, file, separator)
+    return _Cells(form, file)
 
 
 def _beside(row, predicted):
@@ -257,13 +258,15 @@ def headline(prediction: dict) -> str:
 
 
 class _Cells:
-    def __init__(self, form, file, separator):
+    def __init__(self, form, file):
+        self._form, self._file = form, file
         self._names, self._has_told = None, False
-        if form == "csv":
-            self._write = csv.writer(file, delimiter=separator, lineterminator="\n").writerow
-        else:
-            self._write = lambda cells: print(
-                *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=file)
+
+    def _open(self, separator):
+        if self._form == "csv":
+            return csv.writer(self._file, delimiter=separator, lineterminator="\n").writerow
+        return lambda cells: print(
+            *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=self._file)
 
     def __call__(self, row, prediction):
         columns = {}
@@ -274,7 +277,7 @@ class _Cells:
                 columns[_PREDICTED + name] = value
         cells = {str(name): _cell(value, name) for name, value in _beside(row, columns).items()}
         if self._names is None:
-            self._names = list(cells)
+            self._names, self._write = list(cells), self._open(row.separator)
             self._write(self._names)
         if not (self._has_told or cells.keys() <= {*self._names}):
             self._has_told = True

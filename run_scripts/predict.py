@@ -24,7 +24,7 @@ from bert_tf.files import STANDARD, TABLES, fetched, make_folder, shown_name
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import forms
 from bert_tf.tasks.named import layout_of
-from bert_tf.tasks.rows import Omissions, read_lines, separator_of
+from bert_tf.tasks.rows import Omissions, read_lines
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Split
 from run_scripts import commands, example_files
@@ -133,14 +133,11 @@ def main(job: PredictFlags) -> None:
     rows = read_rows(job, saved, form, omissions)
     if job.input_file != STANDARD:      # errors of the file are raised before TensorFlow is loaded
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
-    separator = ","
-    if form == to == "csv" and job.input_file != STANDARD and columns_of(job, saved, form).header:
-        separator = separator_of(job.input_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     predictor = predictor or bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
     count = example_files.answer_rows(
         rows, job.input_file, job.output_file, predictor.predict,
-        functools.partial(example_files.writer, to, separator=separator))
+        functools.partial(example_files.writer, to))
     predictor.coverage.tell(job.output_file == STANDARD)
     if job.output_file != STANDARD:
         left = f", {counted(omissions.malformed, 'line')} left out" if omissions.malformed else ""

@@ -75,11 +75,6 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def separator_of(path: str) -> str:
-    """Returns the character that separates the cells of a CSV file whose columns have names."""
-    return _separator("".join(line for _, line in itertools.islice(read_lines(path), 1)))[0]
-
-
 def _separator(header):
     """Returns what separates cells, and whether a line says no more than that, such as sep=;. Names
     with semicolons or tabs between them, as office programs of many countries write them, tell."""
@@ -89,21 +84,15 @@ def _separator(header):
     return next((mark for mark in ",;\t" if mark in unquoted), ","), False
 
 
-def _csv_rows(path, has_names=False):
+def _csv_rows(path, numbered, last, delimiter):
     """Yields rows; a cell may span several lines, and the row has the number of its first line."""
-    csv.field_size_limit(_LONGEST_CELL)
-    numbered, last = read_lines(path), 0
-    names = list(itertools.islice(numbered, int(has_names)))
-
     def lines():
         nonlocal last
-        for number, line in itertools.chain(names, numbered):
+        for number, line in numbered:
             last = number
             yield line + "\n"
 
-    delimiter, is_told = _separator("".join(line for _, line in names))
-    if is_told:
-        names, last = [], 1
+    csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(lines(), strict=True, delimiter=delimiter)
     while True:
         first = last + 1
@@ -156,7 +145,7 @@ def json_rows(path):
 
 _READERS: dict[str, Callable] = {
     "tsv": lambda path: ((number, line.split("\t")) for number, line in read_lines(path)),
-    "csv": _csv_rows, "jsonl": json_rows,
+    "jsonl": json_rows,
     "tfds": lambda path: enumerate(libraries.find(TFDS + path).rows(), 1),
     "library": functools.partial(read_library, form="library")}
 # Formats whose cells have names in each row.
@@ -165,7 +154,8 @@ _KEYED = ("jsonl", "tfds", "library")
 
 class Table:
     """A file's rows, whose cells are reached by the keys of `keys`. `omissions` counts malformed
-    lines; a file without rows is refused. `names` are the columns', or None if they have none."""
+    lines; a file without rows is refused. `names` are the columns', or None if they have none;
+    `separator` is between the cells of CSV."""
 
     def __init__(self, path: str, layout, omissions: Omissions):
         self._path, self._omissions = shown_name(path), omissions
@@ -173,10 +163,11 @@ class Table:
         self._is_csv = layout.format == "csv"
         self.names: list[str] | None = None
         self._width, self._is_broken = None, layout.is_broken
-        reader = _READERS[layout.format]
-        if layout.format == "csv":
-            reader = functools.partial(reader, has_names=layout.header)
-        rows = self._whole(reader(path))
+        self.separator = ","
+        if self._is_csv:
+            rows = self._whole(self._csv(path, layout.header))
+        else:
+            rows = self._whole(_READERS[layout.format](path))
         if layout.header and not self._keyed:
             _, self.names = next(rows, (1, None))
             self._width = self.names and len(self.names)
@@ -189,6 +180,14 @@ class Table:
         else:
             self._width = len(first[1])
         self._rows = itertools.chain([first], rows)
+
+    def _csv(self, path, has_names):
+        numbered = read_lines(path)
+        names = list(itertools.islice(numbered, int(has_names)))
+        self.separator, is_told = _separator("".join(line for _, line in names))
+        if is_told:
+            return _csv_rows(path, numbered, 1, self.separator)
+        return _csv_rows(path, itertools.chain(names, numbered), 0, self.separator)
 
     def _whole(self, rows):
         for number, row in rows:

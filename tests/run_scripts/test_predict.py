@@ -334,11 +334,18 @@ def test_bad_lines_may_be_left_out(model, tmp_path, capsys):
 
 
 def test_standard_input_to_standard_output(model, tmp_path):
-    (tmp_path / "in").write_text('{"body": "d e"}\n')
-    said = start_command("run_scripts.predict", {
-        "init_checkpoint": model[0], "input_format": "jsonl", "text_a_column": "body"},
-        f"import os; os.dup2(os.open({str(tmp_path / 'in')!r}, os.O_RDONLY), 0)").finish()
-    assert json.loads(said.splitlines()[-1]) == {"body": "d e", "prediction": near(model[1][1])}
+    def predicted(form, content):
+        (tmp_path / "in").write_text(content)
+        return start_command("run_scripts.predict", {
+            "init_checkpoint": model[0], "input_format": form, "text_a_column": "body"},
+            f"import os; os.dup2(os.open({str(tmp_path / 'in')!r}, os.O_RDONLY), 0)").finish()
+
+    assert json.loads(predicted("jsonl", '{"body": "d e"}\n').splitlines()[-1]) == {
+        "body": "d e", "prediction": near(model[1][1])}
+    # A table has the separator that came in.
+    *_, names, row = predicted("csv", "id;body\n7;d e\n").splitlines()
+    assert names.startswith("id;body;predicted_label;")
+    assert row.startswith(f"7;d e;{model[1][1]['label']};")
 
 
 def test_a_pre_trained_model_predicts_masks(run, tmp_path):
