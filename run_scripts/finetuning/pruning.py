@@ -68,7 +68,7 @@ class Curve:
             self._check_texts()
         self.total = sum(map(len, self._every()))
         if job.actually_prune:
-            self._check_removes()
+            _check_removes(self)
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
         self.name = os.path.basename(normal_path(job.model_dir))
@@ -87,18 +87,8 @@ class Curve:
                                  f"{self.config.architecture}, which has no such attention; leave "
                                  "the flag out.")
 
-    def _check_removes(self):
-        if self.job.prune_heads:        # dead
-            off, advice = self._given(), (
-                "no gate of the model is closed; fine-tune it longer, or with a larger "
-                "--concrete_coef or --concrete_learning_rate")
-        else:
-            off, advice = self._counts(self.job.orders[-1])[-1:], "give a larger --prune_percent"
-        if not any(off):
-            raise InputError("--actually_prune: nothing is switched off, so nothing can be "
-                             f"removed; {advice}.")
-
-    def _given(self):
+    def given(self) -> list[tuple[int, int]]:
+        """The heads of --prune_heads."""
         if self.job.prune_heads == ["dead"]:
             return compression.dead_heads(self.model.learner.encoder)
         return parse_heads(self.job.prune_heads, self.config, "prune_heads")
@@ -109,7 +99,7 @@ class Curve:
         return {"heads": self.job.at_least_x_heads_per_layer, "units": 1, "layers": 0}[
             self.job.parts]
 
-    def _counts(self, order):
+    def counts(self, order: str) -> list[int]:
         """The number of parts that are off after each step."""
         counts = compression.steps_of(self.job.percents, self._sizes(order), self._least)
         if self.job.parts == "layers":
@@ -197,7 +187,7 @@ class Curve:
     def points(self, order: str) -> Iterator[dict]:
         """Yields {"off", "parts", "score", "p"} of each step of an order."""
         if order == "given":
-            self.last = off = self._given()
+            self.last = off = self.given()
             yield {"off": len(off), "parts": off, **self.measure(off)}
             return
         every, job = self._every(), self.job
@@ -205,7 +195,7 @@ class Curve:
         others = [(layer, place) for layer, parts in enumerate(every) for place in range(len(parts))
                   if order in KINDS and not self._names[layer].startswith(order)]
         scores, off = None, []
-        for count in self._counts(order):
+        for count in self.counts(order):
             if scores is None or (job.exact_pruning and order in BY_IMPORTANCE):
                 scores = self._scores(order, off)
             gone = [(layer, every[layer].index(part)) for layer, part in off]
@@ -215,6 +205,20 @@ class Curve:
             self.last = off
             yield {"off": len(off), "parts": off if job.parts != "units" else [],
                    **self.measure(off)}
+
+
+def _check_removes(curve):
+    """Raises InputError if no part will be off, before the model is scored."""
+    job = curve.job
+    if job.prune_heads:     # dead
+        off, advice = curve.given(), (
+            "no gate of the model is closed; fine-tune it longer, or with a larger "
+            "--concrete_coef or --concrete_learning_rate")
+    else:
+        off, advice = curve.counts(job.orders[-1])[-1:], "give a larger --prune_percent"
+    if not any(off):
+        raise InputError("--actually_prune: nothing is switched off, so nothing can be removed; "
+                         f"{advice}.")
 
 
 def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFlags) -> None:
