@@ -248,8 +248,8 @@ def _write(path, texts, labels):
     rows = list(map(as_tuple, listed(texts)))
     labels = list(labels)
     if len(rows) != len(labels) or not rows:
-        raise InputError(f"there are {len(rows)} texts and {len(labels)} labels; give a label for "
-                         "each text.")
+        raise InputError(f"there must be a label for each text, but here are "
+                         f"{counted(len(rows), 'text')} and {counted(len(labels), 'label')}.")
     width = len(rows[0])
     for number, row in enumerate(rows):
         if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):

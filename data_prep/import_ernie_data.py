@@ -135,8 +135,9 @@ def _describe(job, recipe, vocabulary, options, files, results):
 
 
 def report(counts: dict[str, int]) -> str:
-    lines = [f"{counts['instances']:,} samples, {counts['follows'] / counts['instances']:.1%} with "
-             "a second segment that follows (label 1)",
+    lines = [f"{counted(counts['instances'], 'sample')}, "
+             f"{counts['follows'] / counts['instances']:.1%} with a second segment that "
+             "follows (label 1)",
              f"{counts['predictions']:,} predictions, "
              f"{counts['predictions'] / counts['positions']:.1%} of the tokens, "
              f"{counts['masked'] / max(counts['predictions'], 1):.1%} of them [MASK]; "

@@ -95,7 +95,7 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
         yield str(error)
         return
     if entry and count != entry["records"]:
-        yield f"{path}: holds {count} records, the manifest has {entry['records']}."
+        yield f"{path}: holds {counted(count, 'record')}, the manifest has {entry['records']}."
     if entry and tfrecord.file_checksum(path) != entry["crc32c"]:
         yield f"{path}: its checksum is not the manifest's: the file was changed after it was made."
 

@@ -125,7 +125,7 @@ class ExportFlags:
                              "--format=text.")
         if self.labels and (self.task not in _NAMED
                             or self.num_labels not in (0, len(self.labels))):
-            raise InputError(f"--labels names {len(self.labels)} labels, which don't fit "
+            raise InputError(f"--labels={','.join(self.labels)} doesn't fit "
                              f"--task={self.task} --num_labels={self.num_labels}.")
         if self.task in _COUNTED and not (self.labels or self.num_labels > 0):
             names = "--labels or " if self.task in _NAMED else ""

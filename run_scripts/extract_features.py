@@ -24,7 +24,7 @@ from bert_tf import flags, networks, training
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
-from bert_tf.errors import InputError, warn
+from bert_tf.errors import InputError, counted, warn
 from bert_tf.files import (
     check_file,
     check_input,
@@ -189,7 +189,7 @@ class Throughput:
     def __str__(self):
         seconds = time.monotonic() - self._start
         cpu = time.process_time() - self._cpu_start
-        return (f"{self._total:,} lines, {self._tokens:,} tokens in {seconds:,.1f} s and "
+        return (f"{counted(self._total, 'line')}, {self._tokens:,} tokens in {seconds:,.1f} s and "
                 f"{cpu:,.1f} CPU s: {self._total / seconds:,.1f} lines/s, "
                 f"{self._total / cpu:,.1f} lines a CPU s, {self._tokens / seconds:,.0f} tokens/s")
 
@@ -303,7 +303,7 @@ def main(job: ExtractFeaturesFlags) -> None:
     flags.keep(asked, folder, name + ".")
     vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
     if extraction.cut:
-        print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")
+        print(f"{counted(extraction.cut, 'line')} cut to {job.max_seq_length} tokens")
     print(f"{progress}\n{job.output_file}: {file_size(job.output_file):,} bytes")
     extraction.coverage.tell(noun="text: ")
 

@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterator
 
 from bert_tf import flags
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, only, option, without
 from bert_tf.tasks.task_flags import TaskFlags
@@ -124,7 +124,7 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
     make_folder(job.output_dir, "output_dir")
     curve = Curve(job, task_flags)
     flags.keep(job, job.output_dir)         # not if the model is refused
-    print(f"{curve.metric} on {curve.examples:,} examples: {curve.whole:.2f}", flush=True)
+    print(f"{curve.metric} on {counted(curve.examples, 'example')}: {curve.whole:.2f}", flush=True)
     lines = {order: list(show(curve, order))
              for order in (["given"] if job.prune_heads else job.orders)}
     curve.save(lines)

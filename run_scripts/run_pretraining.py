@@ -203,7 +203,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
             print("the model keeps the word frequencies of --init_checkpoint", flush=True)
         else:
             encoder.take_counts(data.manifest.token_counts(records.manifest))
-    print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
+    print(f"{trainer.learner.count_params():,} weights, {counted(records.size, 'record')}, "
           f"{counted(trainer.strategy.num_replicas_in_sync, 'device')}", flush=True)
     if job.do_train:
         run.train()

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.loading import FORMATS, config_of, read_source
 from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, translate
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import (
     check_free,
     copy_file,
@@ -303,7 +303,7 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
     notes = []
     if rows:
         weights = _with_rows(weights, "vocab_size", size, add_means)
-        notes.append(f"{len(rows)} rows are new, means of their old sub-words:")
+        notes.append(f"{counted(len(rows), 'new row')}, each the mean of its old sub-words:")
         notes += [f"    {index} {new.tokens[index]}: {' '.join(old.tokens[i] for i in ids)}"
                   for index, ids in rows.items()]
     if size > new.size:

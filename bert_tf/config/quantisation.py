@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 
 SCHEMES = ("symmetric", "groupwise", "affine")
 ACTIVATIONS = ("none", "dynamic", "ema")
@@ -126,9 +126,10 @@ class Quantisation:
         """Raises InputError if an encoder of the sizes `config` can't be rounded so."""
         if isinstance(self.weight_bits, tuple):
             if len(self.weight_bits) != config.num_hidden_layers:
-                raise InputError(f"quantisation: weight_bits has {len(self.weight_bits)} numbers, "
-                                 f"but the network has {config.num_hidden_layers} layers; give one "
-                                 "number per layer.")
+                numbers = counted(len(self.weight_bits), "number")
+                raise InputError(f"quantisation: weight_bits has {numbers}, but the network has "
+                                 f"{counted(config.num_hidden_layers, 'layer')}; give one number "
+                                 "per layer.")
             if config.shares_layers:
                 raise InputError("quantisation: layers that share weights have the same "
                                  "weight_bits; give one number.")

@@ -19,7 +19,7 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Iterator
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, match_names, open_unpacked, shown_name
 from bert_tf.tasks.forms import BRAT, is_brat
 from bert_tf.tasks.rows import Omissions, json_values, read_lines
@@ -179,7 +179,7 @@ def _read_words(row, layout):
     usual = next((key for key in _TAGS if isinstance(row.get(key), list)), None)
     tags = row[_key(row, layout.label, usual, "tags of its words")]
     if not isinstance(tags, list) or len(tags) != len(words):
-        raise ValueError(f"has {len(words)} words, but not as many tags")
+        raise ValueError(f"has {counted(len(words), 'word')}, but not as many tags")
     return [_Text(words, tags)]
 
 

@@ -224,8 +224,8 @@ class SquadRecords:
             print(f"  note: {note}")
         coverage.Coverage(record["coverage"]).report(name)
         if len(notes) > _MOST_NOTES:
-            print(f"  and {len(notes) - _MOST_NOTES:,} more notes, in {name}{manifest.SUFFIX}",
-                  flush=True)
+            more = counted(len(notes) - _MOST_NOTES, "more note")
+            print(f"  and {more}, in {name}{manifest.SUFFIX}", flush=True)
 
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,

@@ -201,7 +201,8 @@ def _read_articles(task, layout, path, omissions):
                 choices = [question.replace("_", option) for option in options]
                 count = count or len(choices)
                 if len(choices) != count:
-                    raise ValueError(f"{len(choices)} options, but the first has {count}")
+                    raise ValueError(f"{counted(len(choices), 'option')}, but the first has "
+                                     f"{count}")
                 label = layout.label and str(ord(article[layout.label][number - 1]) - ord("A"))
                 yield number, [article["article"], *choices], label, 0
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:

@@ -196,7 +196,7 @@ class Table:
             elif len(row) > 1 and row == self.names:    # of a file that was put behind another
                 problem = "repeats the names of the columns"
             elif self._width and len(row) != self._width:
-                problem = f"has {len(row)} columns where there must be {self._width}"
+                problem = f"has {counted(len(row), 'column')} where there must be {self._width}"
                 if self._is_tsv and any('"' in cell for cell in row):
                     problem += " (quotes in .tsv are plain characters; for quoted cells, name " \
                                "the file .csv)"
@@ -282,8 +282,9 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
                              "its place, such as _.")
         needed = max(_cells(word_column), _cells(tag_column), 1)
         if len(cells) != width or width < needed:
-            omissions.add_malformed(f"{shown_name(path)}, line {number}", f"has {len(cells)} "
-                                    f"columns where there must be {max(width, needed)}")
+            omissions.add_malformed(f"{shown_name(path)}, line {number}", f"has "
+                                    f"{counted(len(cells), 'column')} where there must be "
+                                    f"{max(width, needed)}")
             continue
         if tag_column is not None and range(width)[tag_column] == range(width)[word_column]:
             raise InputError(f"{shown_name(path)}, line {number}: column {tag_column} of {width} "

@@ -286,8 +286,9 @@ class SplitRecords:
             notes.append(f"{counted(self._omissions.without_label, 'example')} of {path} without "
                          "an accepted annotation left out.")
         if self._omissions.comments:
-            notes.append(f"{self._omissions.comments:,} lines of {path} that begin with # were "
-                         "read as comments.")
+            notes.append(f"{counted(self._omissions.comments, 'line')} of {path} with # at the "
+                         "beginning read as comments.")
         if counts["malformed_lines"]:
-            notes.append(f"{counts['malformed_lines']:,} malformed lines of {path} were left out.")
+            lines = counted(counts["malformed_lines"], "malformed line")
+            notes.append(f"{lines} of {path} left out.")
         return notes

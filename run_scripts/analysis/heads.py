@@ -22,7 +22,7 @@ import numpy as np
 
 from bert_tf import analysis, compression, flags
 from bert_tf.config import T5Config
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.networks import attentions
@@ -128,8 +128,8 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
     scorer.progress = TimeLeft("scores", len(rows) * (count + 1))
     scores = {"without_head": np.zeros((2, len(rows), count)),
               "without_layer": np.zeros((2, len(rows)))}
-    print(f"{scorer.model.metric} on {scorer.split.size:,} examples: {scorer.whole:.2f}; without a "
-          "head, the difference (last column: without the layer's)\n     layer"
+    print(f"{scorer.model.metric} on {counted(scorer.split.size, 'example')}: {scorer.whole:.2f}; "
+          "without a head, the difference (last column: without the layer's)\n     layer"
           + "".join(f"{head + 1:>7}" for head in range(count)) + "      all", flush=True)
     for row, group in enumerate(rows):
         scores["without_head"][:, row] = np.transpose([scorer.without(group, [head])
@@ -149,8 +149,8 @@ def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
     sharing = analysis.sharing(scorer.encoder)
     scorer.progress = TimeLeft("scores", len(sharing) * (count + 1))
     others = [[other for other in range(count) if other != head] for head in range(count)]
-    print(f"each layer with only one head, the best on {chosen_on.size:,} examples of "
-          f"{chosen_on.name}", flush=True)
+    print(f"each layer with only one head, the best on "
+          f"{counted(chosen_on.size, 'example')} of {chosen_on.name}", flush=True)
     for group in sharing:
         scores = [scorer.without(group, heads, chosen_on)[0] for heads in others]
         best, name = int(np.argmax(scores)), name_of_row(scorer.encoder, group)

@@ -18,7 +18,7 @@ import numpy as np
 from bert_tf import analysis, flags, metrics
 from bert_tf.analysis import contextuality, tags
 from bert_tf.analysis.tags import LinkHeads
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, unpacked_name, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import conllu
@@ -82,9 +82,9 @@ def _read_column(path, name, column):
         read = conllu.read_sentences
     sentences = [(words, tags) for _, words, tags, _ in read(path, layout, omissions)]
     if omissions.malformed:
-        raise InputError(f"{path}: {omissions.malformed:,} lines have too few columns for "
+        raise InputError(f"{path}: {counted(omissions.malformed, 'line')} with too few columns for "
                          f"--tags={name}={column}, or not as many as the first line; correct the "
-                         "lines, or give other --tags.")
+                         "file, or give other --tags.")
     return sentences
 
 
@@ -110,7 +110,7 @@ def read(path: str, columns: Mapping[str, int | str], count: int, encoder, token
         raise InputError(f"{path} holds no sentence of at most {room} tokens; give another file, "
                          "or a larger --max_seq_length.")
     if (left_out := number + 1 - len(rows)):
-        print(f"{left_out:,} of {number + 1:,} sentences of {path} are left out: they have more "
+        print(f"left out: {left_out:,} of {counted(number + 1, 'sentence')} of {path}, with more "
               f"than {room} tokens, or a word without one; a larger --max_seq_length takes longer "
               "ones", flush=True)
     parts = ("hidden", "attention") if attention else ("hidden",)

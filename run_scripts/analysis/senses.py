@@ -17,7 +17,7 @@ import numpy as np
 
 from bert_tf import analysis, flags
 from bert_tf.analysis.senses import Neighbours
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.senses import Instance, Sentence, read_senses
@@ -112,8 +112,9 @@ def main(model: ModelFlags, job: SensesFlags) -> None:
     instances, vectors = vectors_of(held_out, opened, encoder, model.max_seq_length, job.layer,
                                     "--eval_input_file")
     shares = score(known, instances, vectors, list(map(int, job.neighbours)))
-    print(f"\n{sum(map(len, known.counts.values())):,} senses of {len(known.counts):,} lemmas; "
-          f"{len(instances):,} words to tell\n{'':>24}" + "".join(f"{name:>16}" for name in shares))
+    print(f"\n{counted(sum(map(len, known.counts.values())), 'sense')} of "
+          f"{counted(len(known.counts), 'lemma')}; {counted(len(instances), 'word')} to tell\n"
+          f"{'':>24}" + "".join(f"{name:>16}" for name in shares))
     for way in next(iter(shares.values())):
         print(f"{way:>24}" + "".join(
             f"{row[way]:>16,}" if way == "instances" else f"{row[way]:>16.1%}"

@@ -514,7 +514,7 @@ def test_new_words_get_the_mean_of_their_pieces(vocab_file, tmp_path):
     new.write_text("".join(f"{token}\n" for token in tokens))
     account = convert(tmp_path / "old", tmp_path / "out", "huggingface",
                       Changes(vocab_file=str(new)))
-    assert "7 rows are new" in str(account) and "    98 ##bc: ##b ##c" in str(account)
+    assert "7 new rows, each the mean" in str(account) and "    98 ##bc: ##b ##c" in str(account)
     before, after = values(tmp_path / "old"), values(tmp_path / "out")
     pieces = {1: [6, 7], 97: [6, 7, 8], 98: [7, 8], 99: [2], 100: [10, 7], 102: [12, 7]}
     for name in ("embeddings/word_embeddings", "masked_lm/output_bias"):

@@ -259,7 +259,7 @@ def test_skipped_lines_stand_in_the_manifest(prepare, folder):
         file.write("\n9\ta\tb\n")
     [dev] = prepare(splits=["dev"], skip_malformed_lines=True)
     assert dev["counts"]["malformed_lines"] == 1 and dev["counts"]["records"] == 4
-    assert any("1 malformed lines" in note for note in dev["notes"])
+    assert any("1 malformed line of" in note for note in dev["notes"])
 
 
 def test_texts_without_words_and_many_labels_are_counted(prepare, folder, capsys):

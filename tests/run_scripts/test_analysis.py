@@ -167,7 +167,7 @@ def test_sentences_that_are_left_out_are_counted(model, tmp_path, capsys):
         tags=["pos=1"], chunk_tag="")
     layers.main(flags_of(model, tmp_path / "out"), job)
     shown = capsys.readouterr().out
-    assert f"2 of 4 sentences of {tmp_path / 'words.txt'} are left out" in shown
+    assert f"left out: 2 of 4 sentences of {tmp_path / 'words.txt'}, with" in shown
     assert shown.count("left out: ") == 1       # none of --input_file's
     assert "no word of --eval_input_file occurs twice" in shown and "nan" not in shown
     found = json.loads((tmp_path / "out" / "layers.json").read_text())

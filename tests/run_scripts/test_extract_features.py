@@ -187,7 +187,7 @@ def test_what_it_says(tmp_path, model, lines, capsys, monkeypatch):
     tokens = np.load(run(tmp_path, model, lines, "out.npz"))["lengths"].sum()
     said = capsys.readouterr().out
     assert re.search(r"^20/51 lines  [\d,.]+ lines/s  [\d,]+ tokens/s  \d+ s left$", said, re.M)
-    assert f"\n{sum(lengths > 24)} lines were cut to 24 tokens\n" in said
+    assert f"\n{sum(lengths > 24)} lines cut to 24 tokens\n" in said
     assert re.search(rf"^51 lines, {tokens:,} tokens in [\d.]+ s and [\d.]+ CPU s: ", said, re.M)
 
 

@@ -267,7 +267,7 @@ def test_labels_in_a_table_are_read_by_multi_label(form, tmp_path):
 
 
 @pytest.mark.parametrize("name, content, flags, part", [
-    ("in.csv", "a,b\n1,2\n3\n", {"text_a_column": "a"}, "in.csv, line 3 has 1 columns"),
+    ("in.csv", "a,b\n1,2\n3\n", {"text_a_column": "a"}, "in.csv, line 3 has 1 column"),
     ("in.jsonl", '{"a": "x"}\n{"a": 1}\n', {"text_a_column": "a"},
      "in.jsonl, line 2 has 1 where text must be"),
     ("in.txt", "a\nb ||| c ||| d\n", {}, r"in.txt, line 2 has 3 texts; give a text"),

@@ -280,8 +280,8 @@ def test_tagged_words(tmp_path):
 
 
 @pytest.mark.parametrize("content, message", [
-    ("a O\nb\n", "line 2 has 1 columns where there must be 2"),
-    ("a\nb\n", "line 1 has 1 columns where there must be 2"),
+    ("a O\nb\n", "line 2 has 1 column where there must be 2"),
+    ("a\nb\n", "line 1 has 1 column where there must be 2"),
     ("a O\n\nb O\nc PER\nd B-PER\n", "sentence of line 3: the tag 'PER' is neither O nor a pos"),
     ("a O\n\nb I-X\n", "line 3: label 'B-X' is none of O, B-LOC"),
     ("-DOCSTART- O\n\n", "is empty"),

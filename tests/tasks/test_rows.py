@@ -103,8 +103,8 @@ def test_jsonl(write):
 
 
 @pytest.mark.parametrize("name, content, where", [
-    ("a.tsv", "a\tb\n1\t2\n1\n1\t2\t3\n\n1\t2\n", ["line 3 has 1 columns where there must be 2"]),
-    ("a.csv", "a,b\n1,2\n1\n1,2,3\n\n1,2\n", ["line 3 has 1 columns where there must be 2"]),
+    ("a.tsv", "a\tb\n1\t2\n1\n1\t2\t3\n\n1\t2\n", ["line 3 has 1 column where there must be 2"]),
+    ("a.csv", "a,b\n1,2\n1\n1,2,3\n\n1,2\n", ["line 3 has 1 column where there must be 2"]),
     ("c.csv", "a,b\n1,2\na,b\n1\n1,2,3\n1,2\n", ["line 3 repeats the names of the columns"]),
     ("a.jsonl", '{"a": 1, "b": 2}\n\n[]\n{"a"\n{"a": 1, "b": 2}\n',
      ["line 2 is not a JSON object"]),
@@ -129,7 +129,7 @@ def test_malformed_lines_are_named_or_counted(write, name, content, where):
     ("a.jsonl", b"", ["a"], ["a.jsonl is empty"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["c"], ["a.tsv, line 1: there is no column 'c'", "are a, b"]),
     ("a.tsv", b'"a"\t"b"\n"1"\t"2"\n', ["a"], ["no column 'a'", "so name the file .csv"]),
-    ("a.tsv", b'a\tb\n1\t"x\ny"\nz"\t\n', ["a"], ["line 3 has 1 columns", "name the file .csv"]),
+    ("a.tsv", b'a\tb\n1\t"x\ny"\nz"\t\n', ["a"], ["line 3 has 1 column", "name the file .csv"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["2"], ["there is no column '2'"]),
     ("a.csv", b"a,b\r1,2\r", ["a"], ["a.csv: its lines end with a carriage return alone"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["c*"], ["there is no column 'c*'"]),

@@ -337,5 +337,5 @@ def test_lines_that_are_no_pairs_are_named(tmp_path, content, line, count):
     """No flag leaves them out."""
     (tmp_path / "dev.tsv").write_text(content)
     with pytest.raises(InputError, match=(
-            f"dev.tsv, line {line} has {count} columns; give an input, a tab and a target")):
+            f"dev.tsv, line {line} has {count} columns?; give an input, a tab and a target")):
         list(read_split(TEXT_TASKS["pairs"], "dev", str(tmp_path / "dev.tsv")))

@@ -302,7 +302,8 @@ def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
 
 def _instances(record):
     counts, rates, options = record["counts"], record["rates"], record["options"]
-    line = (f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
+    line = (f"{counted(counts['instances'], 'instance')} of up to "
+            f"{options['max_seq_length']} tokens "
             f"({counts['positions'] / counts['instances']:.0f} on average)")
     if "random_next" in rates:
         random_next = "a random next sentence"
@@ -312,8 +313,8 @@ def _instances(record):
         if "swapped_next" in rates:
             line += f", {rates['swapped_next']:.1%} with A and B swapped"
     if counts.get("left_out"):
-        line += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer and "
-                 "left out")
+        longer = counted(counts["left_out"] // options["dupe_factor"], "longer sentence")
+        line += f"; {longer} left out"
     return line
 
 
@@ -329,21 +330,20 @@ def report(record: dict[str, Any]) -> str:
                      f"{counts['cut_tokens'] / counts['tokens']:.1%} of the text, are cut and in "
                      "no record")
         if counts["long_lines"] and not counts.get("left_out"):
-            lines[-1] += (f"; {counted(counts['long_lines'], 'line')} of it are longer than a "
-                          "sequence")
+            lines[-1] += f"; longer than a sequence: {counted(counts['long_lines'], 'line')}"
     if "pairs" in counts:
         length, share = (counts[name] / counts[of] for name, of in (
             ("target_tokens", "pairs"), ("pairs", "instances")))
-        lines.append(f"{counts['pairs']:,} targets of {length:.1f} tokens, {share:.1f} in a row of "
-                     f"up to {options['max_target_length']}")
+        lines.append(f"{counted(counts['pairs'], 'target')} of {length:.1f} tokens, {share:.1f} in "
+                     f"a row of up to {options['max_target_length']}")
     labels = [count for name, count in counts.items() if name.startswith("label_")]
     if len(labels) > 1:
         lines.append("labels: " + ", ".join(f"{label / sum(labels):.1%}" for label in labels))
     if "predicted_positions" in rates:
         lines.append(
-            f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
-            f"tokens: {rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, "
-            f"{rates['replaced']:.1%} replaced")
+            f"{counted(counts['predictions'], 'prediction')}, "
+            f"{rates['predicted_positions']:.1%} of the tokens: {rates['masked']:.1%} [MASK], "
+            f"{rates['kept']:.1%} kept, {rates['replaced']:.1%} replaced")
     if "shuffled" in rates:
         lines.append(f"{counts['shuffled']:,} more tokens are shuffled, three neighbours at a "
                      f"time: {rates['shuffled']:.2%} of those that are not predicted")

@@ -11,7 +11,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import Sizes
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.divergences import cross_entropy
@@ -50,7 +50,7 @@ class _ProgressiveTransfer(TaughtObjective):
         name = self.internals[-1]
         student, teacher = outputs[name], batch[of_teacher(name)]
         if len(student) != len(teacher):
-            raise InputError(f"the teacher has {len(teacher)} layers and the student "
+            raise InputError(f"the teacher has {counted(len(teacher), 'layer')} and the student "
                              f"{len(student)}: layers are compared one by one; give the student as "
                              "many layers as the teacher (num_hidden_layers).")
         layers = [batch[of_teacher(other)] for other in self.internals[:-1]] + list(teacher)

@@ -16,7 +16,7 @@ from bert_tf.config.sizes import (
     switch,
     whole,
 )
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 
 # The kinds of layers: of which all tokens see each other, or only near ones.
 GLOBAL, LOCAL = KINDS = ("full_attention", "sliding_attention")
@@ -103,8 +103,8 @@ class ModernBertConfig(Sizes):
         if not isinstance(kinds, (list, tuple)) or any(kind not in KINDS for kind in kinds):
             raise InputError(f"layer_types must be a list of {' and '.join(KINDS)}, not {kinds!r}.")
         if len(kinds) != self.num_hidden_layers:
-            raise InputError(f"layer_types names {len(kinds)} layers, but num_hidden_layers is "
-                             f"{self.num_hidden_layers}.")
+            raise InputError(f"layer_types names {counted(len(kinds), 'layer')}, but "
+                             f"num_hidden_layers is {self.num_hidden_layers}.")
         object.__setattr__(self, "layer_types", None)
         if tuple(kinds) != self.kinds:      # else the rule gives them
             object.__setattr__(self, "layer_types", tuple(kinds))

@@ -76,7 +76,7 @@ class Sources:
                         f"{counted(more, 'target')} (--max_target_length)" if cut or more else "")
         rates = mixing_rates([len(file.examples) for file in files], self.maximum, self.temperature)
         print("training on " + ", ".join(
-            f"{file.name} ({len(file.examples):,} examples, {rate:.1%} of a batch{cut})"
+            f"{file.name} ({counted(len(file.examples), 'example')}, {rate:.1%} of a batch{cut})"
             for file, rate, cut in zip(files, rates, cuts)), flush=True)
         for name, side, coverage in seen:
             coverage.report(f"{name}, {side}s")
@@ -191,8 +191,9 @@ class TextFlags:
         if len(self.data_dir) == len(self.tasks) > 1:
             return self.data_dir
         if len(self.data_dir) != 1:
-            raise InputError(f"--data_dir names {len(self.data_dir)} folders for {len(self.tasks)} "
-                             "tasks; give one folder, or one for each task.")
+            raise InputError(f"--data_dir names {counted(len(self.data_dir), 'folder')} for "
+                             f"{counted(len(self.tasks), 'task')}; give one folder, or one for "
+                             "each task.")
         return [_folder_of(self.data_dir[0], TEXT_TASKS[name], len(self.tasks))
                 for name in self.tasks]
 
