@@ -339,3 +339,13 @@ def test_lines_that_are_no_pairs_are_named(tmp_path, content, line, count):
     with pytest.raises(InputError, match=(
             f"dev.tsv, line {line} has {count} columns?; give an input, a tab and a target")):
         list(read_split(TEXT_TASKS["pairs"], "dev", str(tmp_path / "dev.tsv")))
+
+
+@pytest.mark.parametrize("line, is_told", [
+    ("input\ttarget", True), ("Text\tLabel", True), ("input\tEingabe", False), ("a\tb", False)])
+def test_names_of_columns_are_told(tmp_path, capsys, line, is_told):
+    """They are an example, as every line."""
+    (tmp_path / "dev.tsv").write_text(f"{line}\nsource\ttarget\n")
+    read = list(read_split(TEXT_TASKS["pairs"], "dev", str(tmp_path / "dev.tsv")))
+    assert [example.input for example in read] == [line.split("\t")[0], "source"]
+    assert ("line 1 is read as an example; remove it" in capsys.readouterr().err) == is_told

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted, warn
 from bert_tf.tasks import forms, super_glue
 from bert_tf.tasks.named import TASKS, with_rows
 from bert_tf.tasks.reading import read_examples
@@ -23,6 +23,9 @@ UNKNOWN = "<unk>"       # the target of an example without a label
 _PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
 _BLANKS = re.compile("[ \t\n\f\r]+")
 _BOLD = re.compile("</?b>")
+# Of columns of other programs' files: of the input and of the target.
+_NAMES = (("input", "inputs", "input_text", "source", "text"),
+          ("target", "targets", "target_text", "output", "label"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,8 +190,10 @@ def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
     for line, text in read_lines(path):
         row = text.split("\t")
         if len(row) not in (width, 2):
-            raise InputError(f"{path}, line {line} has {len(row)} columns; give {columns} on each "
-                             "line.")
+            raise InputError(f"{path}, line {line} has {counted(len(row), 'column')}; give "
+                             f"{columns} on each line.")
+        if line == 1 and all(cell.strip().lower() in names for cell, names in zip(row, _NAMES)):
+            warn(f"{path}: line 1 is read as an example; remove it if it names the columns.")
         yield TextExample(*row)
     if not line:
         raise InputError(f"{path} is empty: it must hold at least one example.")
