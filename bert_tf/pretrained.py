@@ -1,4 +1,4 @@
-"""Adds `from_pretrained`, of any format, to the networks and the tasks that `bert_tf` exports:
+"""The class method `from_pretrained` of networks and objectives, of any format:
 
     encoder = bert_tf.BertEncoder.from_pretrained("uncased_L-12_H-768_A-12")
     learner = bert_tf.Classification.from_pretrained("uncased_L-12_H-768_A-12", num_labels=3)
@@ -6,9 +6,8 @@
 
 import warnings
 
-from bert_tf import checkpoints, networks, objectives
+from bert_tf import checkpoints, networks
 from bert_tf.errors import InputError
-from bert_tf.heads import OBJECTIVES
 from bert_tf.training.learners.learner import Learner
 
 
@@ -16,11 +15,11 @@ def _load(weights, model):
     account = checkpoints.load(weights, model)
     if account.missing:
         warnings.warn(f"{account.source} has no {', '.join(account.missing)}; these keep their "
-                      "initial values until they are trained.", stacklevel=3)
+                      "initial values until they are trained.", stacklevel=4)
     return model
 
 
-def _encoder(cls, path, **options):
+def encoder(cls, path, **options):
     """Returns the network at `path`, a folder or file of any format; `options` are arguments of the
     class, such as `dtype="mixed_bfloat16"`. InputError if the network belongs to another class."""
     weights = checkpoints.read(path)
@@ -35,21 +34,9 @@ def _encoder(cls, path, **options):
     return _load(weights, cls(weights.config, **options))
 
 
-def _task(cls, path, dtype=None, **options):
+def task(cls, path, dtype=None, **options):
     """Returns a `Learner` of the encoder at `path`, of any format, and this objective, whose
     `options` are such as `num_labels`. A warning names weights of the head that are not there."""
     weights = checkpoints.read(path)
     return _load(weights, Learner(networks.build(weights.config, dtype=dtype),
                                   [cls(weights.config, dtype=dtype, **options)]))
-
-
-def _add(package, names, method):
-    """Adds `from_pretrained` to classes of a package, which this module exports too."""
-    for name in names:
-        cls = getattr(package, name)
-        cls.from_pretrained = classmethod(method)
-        globals()[name] = cls
-
-
-_add(networks, networks.NETWORKS.values(), _encoder)
-_add(objectives, OBJECTIVES, _task)

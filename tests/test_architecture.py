@@ -49,7 +49,7 @@ ALLOWED = {
     "opening": COMMON | {"checkpoints", "heads", "networks", "objectives", "recipes", "tasks",
                         "tokenization", "training"},
     # These are above all the others, which do not import them.
-    "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
+    "pretrained": COMMON | {"checkpoints", "networks", "training"},
     "fill_mask": COMMON | {"checkpoints", "data", "opening", "networks", "objectives", "recipes",
                            "tokenization", "training"},
     "predictor": COMMON | {"checkpoints", "export", "fill_mask", "opening", "tasks",

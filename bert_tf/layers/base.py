@@ -3,6 +3,7 @@ table `_VARIANTS` has what other systems put in the place of a part of BERT."""
 
 import contextlib
 import importlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
@@ -309,6 +310,11 @@ class Network(TakesFeatures, FromConfig, keras.Model):
     def embedding_table(self) -> keras.Variable:
         """The variable [V, E] of word embeddings."""
         return self.embeddings.word_embeddings
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike, **options: Any) -> Self:
+        """Returns the network with the weights at `path`; see `bert_tf.pretrained.encoder`."""
+        return importlib.import_module("bert_tf.pretrained").encoder(cls, path, **options)
 
 
 def variant(part: str, config: Any) -> Any:

@@ -18,7 +18,7 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
             "ModernBertConfig": "ModernBert", "MPNetConfig": "MPNet",
             "DebertaConfig": "Deberta"}
 
-_from_files, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
+__getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.network": ["Bert"],
     "networks.encoder": ["BertEncoder"],
     "layers.functions": ["pool"],
@@ -37,13 +37,6 @@ __all__ += ["NETWORKS", "attentions", "build", "check_memory", "first_state", "n
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
                         "type_vocab_size", "task_types")
 _MANY_LAYERS, _MANY_WEIGHTS = 100, 1_000_000_000
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = _from_files(name)
-    # lazy_loader puts it into bert_tf too, whose own classes have `from_pretrained`.
-    vars(sys.modules["bert_tf"]).pop(name, None)
-    return value
 
 
 def build(config: Any, **options: Any) -> Any:

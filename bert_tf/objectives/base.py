@@ -1,6 +1,8 @@
 """The base classes of objectives: a head on the network's outputs, its labels, and its loss."""
 
+import importlib
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -96,6 +98,11 @@ class Objective(FromConfig, keras.layers.Layer):
     @property
     def metrics_name(self) -> str:
         return self._metrics_name or self.name
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike, **options: Any) -> Any:
+        """Returns the Learner with the weights at `path`; see `bert_tf.pretrained.task`."""
+        return importlib.import_module("bert_tf.pretrained").task(cls, path, **options)
 
     @classmethod
     def fits(cls, config: Sizes) -> bool:
