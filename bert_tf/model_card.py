@@ -305,7 +305,8 @@ def _snippet(folder, saved, name):
 
 def _in_card(base, key):
     """The value of a key in the card of the base, "" if it has none."""
-    if not base:
+    folder = base if is_folder(base) else os.path.dirname(base)
+    path = os.path.join(folder, NAME)
+    if not base or not is_file(path):
         return ""
-    folder = base if files.is_folder(base) else os.path.dirname(base)
-    return files.in_card(os.path.join(folder, NAME), key)
+    return files.in_card(path, key)

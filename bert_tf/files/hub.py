@@ -81,8 +81,10 @@ def local_copy(path: str, with_weights: bool) -> str:
                          "@REVISION and /FILE.")
     name, revision, inner = match[1], match[2] or "main", match[3] or ""
     folder = _folder(path, name, revision, inner, with_weights)
-    snapshot = Snapshot(name, os.path.basename(folder),
-                        in_card(os.path.join(folder, _CARD), "license"))
+    card, licence = os.path.join(folder, _CARD), ""
+    if is_file(card):
+        licence = in_card(card, "license")
+    snapshot = Snapshot(name, os.path.basename(folder), licence)
     places.COPIES[os.path.abspath(folder)] = snapshot
     _say(snapshot)
     return os.path.join(folder, *filter(None, inner.split("/")))
@@ -110,11 +112,9 @@ def _folder(path, name, revision, inner, with_weights):
 
 
 def in_card(path: str | os.PathLike, key: str) -> str:
-    """Returns the text of a key in the head of a model's card, a file; "" without one."""
-    text = ""
-    if is_file(path):
-        with open_file(path, "rb") as file:
-            text = file.read().decode("utf-8", "replace")
+    """Returns the text of a key in the head of a model's card, a file; "" without such a key."""
+    with open_file(path, "rb") as file:
+        text = file.read().decode("utf-8", "replace")
     if not text.startswith("---"):
         return ""
     try:

@@ -217,4 +217,3 @@ def test_a_damaged_head_of_a_card_says_nothing(tmp_path):
     for head, licence in (("license: mit", "mit"), ("license: [mit", ""), ("language: en", "")):
         card.write_text(f"---\n{head}\n---\nText\n")
         assert in_card(card, "license") == licence
-    assert not in_card(tmp_path / "absent.md", "license")
