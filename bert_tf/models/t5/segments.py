@@ -19,7 +19,6 @@ from bert_tf.data.text import stateless_random
 from bert_tf.models.t5.corruption import Denoising, spans_lengths
 
 NoiseMask = Callable[[np.ndarray, int, float, float], np.ndarray]
-_SPAN_LENGTHS = 1, 5        # of `regular`
 
 
 def _round(value):
@@ -48,15 +47,6 @@ def random_spans(seeds: np.ndarray, length: int, density: float, span: float) ->
     return (np.cumsum(changes, 1) % 2 == 1)[:, :length]
 
 
-def roll(mask: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """The original's `random_roll`: each mask turned by a random offset."""
-    with np.errstate(over="ignore"):
-        seed = np.stack([seeds[:, 0, 0] + seeds[:, 1, 1], seeds[:, 0, 1] - seeds[:, 1, 0]], 1)
-    length = mask.shape[1]
-    offset = stateless_random.uniform_int(seed, 1, 0, length)
-    return np.take_along_axis(mask, (np.arange(length) - offset) % length, 1)
-
-
 def iid(seeds: np.ndarray, length: int, density: float, span: float) -> np.ndarray:
     """Each token by a coin of its own."""
     return stateless_random.uniform(seeds[:, 0], length) < np.float32(density)
@@ -70,17 +60,8 @@ def random_prefix(seeds: np.ndarray, length: int, density: float, span: float) -
     return np.arange(length) < size
 
 
-def regular(seeds: np.ndarray, length: int, density: float, span: float) -> np.ndarray:
-    """Spans of one length at equal distances."""
-    least, most = _SPAN_LENGTHS
-    size = stateless_random.uniform_int(seeds[:, 0], 1, least, most + 1)
-    period = np.round(size.astype(np.float32) / np.float32(density)).astype(int)
-    offset = stateless_random.uniform_int(seeds[:, 1], 1, 0, period[:, 0])
-    return (np.arange(length) + offset) % period < size
-
-
 NOISE_MASKS: dict[str, NoiseMask] = {
-    "random_spans": random_spans, "iid": iid, "random_prefix": random_prefix, "regular": regular}
+    "random_spans": random_spans, "iid": iid, "random_prefix": random_prefix}
 Noised = tuple[np.ndarray, np.ndarray]
 NoiseFunction = Callable[[np.ndarray, np.ndarray, np.ndarray, int], Noised]
 _FIRST_TOKEN = 3        # that a random token may be
@@ -91,29 +72,14 @@ def _all(tokens):
     return tokens, np.ones(tokens.shape, bool)
 
 
-def _follows(noise):
-    """Returns which noise tokens follow another."""
-    return noise & np.pad(noise[:, :-1], ((0, 0), (1, 0)))
-
-
 def noise_token_to_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each noise token becomes the last of the vocabulary."""
     return _all(np.where(noise, vocab_size - 1, tokens))
 
 
-def noise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
-    """Each run of noise becomes one sentinel, always the same."""
-    return (noise_token_to_sentinel(tokens, noise, seeds, vocab_size)[0], ~_follows(noise))
-
-
-def nonnoise_span_to_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
-    """Each run of other tokens becomes one sentinel, always the same."""
-    return noise_span_to_sentinel(tokens, ~noise, seeds, vocab_size)
-
-
 def noise_span_to_unique_sentinel(tokens, noise, seeds, vocab_size) -> Noised:
     """Each run of noise becomes a sentinel, from the last token down, also beyond the hundredth."""
-    follows = _follows(noise)
+    follows = noise & np.pad(noise[:, :-1], ((0, 0), (1, 0)))      # another noise token
     first = noise & ~follows
     return np.where(first, vocab_size - np.cumsum(first, 1), tokens), ~follows
 
@@ -146,13 +112,6 @@ def permute_noise_tokens(tokens, noise, seeds, vocab_size) -> Noised:
     return _all(np.where(noise, permuted, tokens))
 
 
-def noise_token_to_gathered_token(tokens, noise, seeds, vocab_size) -> Noised:
-    """Each noise token becomes a random one of the sequence."""
-    length = tokens.shape[1]
-    places = stateless_random.uniform_int(seeds[:, 0], length, 0, length)
-    return _all(np.where(noise, np.take_along_axis(tokens, places, 1), tokens))
-
-
 def noise_token_to_random_token(tokens, noise, seeds, vocab_size) -> Noised:
     """Each noise token becomes a random one of the vocabulary."""
     drawn = stateless_random.uniform_int(seeds[:, 0], tokens.shape[1], _FIRST_TOKEN, vocab_size)
@@ -173,10 +132,9 @@ def keep_tokens(tokens, noise, seeds, vocab_size) -> Noised:
 
 
 NOISE_FUNCTIONS: dict[str, NoiseFunction] = {function.__name__: function for function in (
-    noise_token_to_sentinel, noise_span_to_sentinel, nonnoise_span_to_sentinel,
-    noise_span_to_unique_sentinel, nonnoise_span_to_unique_sentinel, drop_noise_tokens,
-    drop_nonnoise_tokens, permute_noise_tokens, noise_token_to_gathered_token,
-    noise_token_to_random_token, noise_token_to_random_token_or_sentinel, keep_tokens)}
+    noise_token_to_sentinel, noise_span_to_unique_sentinel, nonnoise_span_to_unique_sentinel,
+    drop_noise_tokens, drop_nonnoise_tokens, permute_noise_tokens, noise_token_to_random_token,
+    noise_token_to_random_token_or_sentinel, keep_tokens)}
 
 
 _SEEDS = 6          # of a sequence: two each for its mask, its input, its target
@@ -287,8 +245,6 @@ def corrupt(tokens: np.ndarray, objective: Denoising, seeds: np.ndarray, vocab_s
     noise = NOISE_MASKS[objective.noise](
         children[:, :2], tokens.shape[1], objective.noise_density,
         objective.mean_noise_span_length)
-    if objective.random_roll:
-        noise = roll(noise, children[:, :2])
     sides = []
     for name, own in ((objective.inputs, children[:, 2:4]), (objective.targets, children[:, 4:])):
         values, remains = NOISE_FUNCTIONS[name](tokens, noise, own, vocab_size)
