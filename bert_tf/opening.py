@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import checkpoints, networks, objectives, recipes, training
-from bert_tf.checkpoints import huggingface, keras_file, names, quantised
+from bert_tf.checkpoints import keras_file, names, quantised
 from bert_tf.errors import InputError, warn
 from bert_tf.files import fetched, is_folder
 from bert_tf.heads import HEADS
@@ -179,7 +179,7 @@ def task_of_labels(path: str) -> SavedTask | None:
 
 def _described_by_labels(path):
     """The `Model` of a folder in Hugging Face's format with a head of a task; None of others."""
-    if SavedTask.read(path) or not huggingface.find(path):
+    if SavedTask.read(path) or "huggingface" not in checkpoints.weights_at(path):
         return None
     weights = checkpoints.read(path)
     head = next((head for head in weights.heads if head in TASK_HEADS), None)

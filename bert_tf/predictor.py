@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import huggingface, names
+from bert_tf.checkpoints import names, weights_at
 from bert_tf.errors import InputError, check_least, counted
 from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
@@ -232,4 +232,4 @@ def _is_pretrained(folder):
         heads = open_masked_lm(folder).weights.heads
     except InputError:
         return False
-    return not huggingface.find(folder) or TASK_HEADS.keys().isdisjoint(heads)
+    return "huggingface" not in weights_at(folder) or TASK_HEADS.keys().isdisjoint(heads)

@@ -35,12 +35,12 @@ def main(job: QuantiseFlags) -> None:
     if real_path(job.output) == real_path(job.init_checkpoint):
         raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name another "
                          "folder.")
-    from bert_tf.checkpoints import quantised, weights_at
+    from bert_tf.checkpoints import weights_at
     from bert_tf.compression.integers import write_integers
     from bert_tf.model_card import write_card
     from bert_tf.opening import open_model
     # Other weights in the folder would be read as the model of the new task.json.
-    if others := [file for module, file in weights_at(job.output) if module is not quantised]:
+    if others := [file for form, file in weights_at(job.output).items() if form != "quantised"]:
         raise InputError(f"--output: {job.output} holds other weights, {others[0]}; name another "
                          "folder.")
     model = open_model(job.init_checkpoint, finetuned=True)

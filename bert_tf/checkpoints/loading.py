@@ -66,12 +66,12 @@ def _files(path):
     return [path, *[f"{path}.index"] * is_file(f"{path}.index")]
 
 
-def weights_at(path: str) -> list[tuple[types.ModuleType, str]]:
-    """Returns the module of the format and the file of all weights at `path`."""
+def weights_at(path: str) -> dict[str, str]:
+    """Returns the file of all weights at `path`, by the name of the format."""
     files = _files(path)
-    modules = [form.module for form in FORMATS.values()
-               if any(name.endswith(form.endings) for name in files)]
-    return [(module, weights) for module in modules if (weights := module.find(path))]
+    return {name: weights for name, form in FORMATS.items()
+            if any(file.endswith(form.endings) for file in files)
+            and (weights := form.module.find(path))}
 
 
 def check_exists(path: str) -> None:
@@ -95,7 +95,7 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     place = fetched(path)
     candidates = weights_at(place)
     if len(candidates) > 1:
-        files = " and ".join(file for _, file in candidates)
+        files = " and ".join(candidates.values())
         raise InputError(f"{place} holds {files}; name one of these files.")
     if not candidates:
         check_exists(place)
@@ -113,8 +113,8 @@ def read_source(path: str | os.PathLike, task: str | None = None,
         raise InputError(f"{place} holds no checkpoint: no TensorFlow checkpoint (*.index), "
                          "model.safetensors, model.weights.h5, model.keras, "
                          "checkpoint-*.safetensors or params of ERNIE; name the right folder.")
-    (form, file), = candidates
-    source = form.read(file).for_task(task)
+    (form, file), = candidates.items()
+    source = FORMATS[form].module.read(file).for_task(task)
     if not generator:
         return source
     if source.generator is None:
