@@ -88,6 +88,26 @@ def read_vocabulary_file(path: str, advice: str = "give the path of a vocab.txt"
                          f"{advice}.") from error
 
 
+def read_vocabulary_lines(path: str) -> tuple[bytes, list[str]]:
+    """Returns the bytes and the lines of a file with one token per line. InputError if it can't be
+    read, is not UTF-8 or is empty."""
+    content = read_vocabulary_file(path)
+    try:
+        # The byte-order mark is part of no token.
+        lines = content.decode("utf-8").removeprefix("\ufeff").split("\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start)
+        byte = error.start - (content.rfind(b"\n", 0, error.start) + 1)
+        raise InputError(f"vocabulary {str(path)!r} is not UTF-8: line {line + 1}, "
+                         f"byte {byte + 1}; save it as UTF-8.") from error
+    if not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise InputError(f"vocabulary {str(path)!r} is empty; give a vocab.txt with one token per "
+                         "line.")
+    return content, lines
+
+
 class Vocabulary:
     """Tokens and their ids.
 
@@ -146,20 +166,7 @@ class Vocabulary:
         """Reads the vocab.txt of a WordPiece tokenizer: one token a line, whose id is the line's
         number from 0 (google-research/bert, tokenization.py, load_vocab). In PaddleNLP's files
         the number follows the token after a tab."""
-        content = read_vocabulary_file(path)
-        try:
-            # The byte-order mark is part of no token.
-            lines = content.decode("utf-8").removeprefix("\ufeff").split("\n")
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start)
-            byte = error.start - (content.rfind(b"\n", 0, error.start) + 1)
-            raise InputError(f"vocabulary {str(path)!r} is not UTF-8: line {line + 1}, "
-                             f"byte {byte + 1}; save it as UTF-8.") from error
-        if not lines[-1]:
-            lines.pop()
-        if not lines:
-            raise InputError(f"vocabulary {str(path)!r} is empty; give a vocab.txt with one token "
-                             "per line.")
+        content, lines = read_vocabulary_lines(path)
         if all(line.rstrip("\r").endswith(f"\t{index}") for index, line in enumerate(lines)):
             lines = [line.rpartition("\t")[0] for line in lines]
             content = "".join(f"{line}\n" for line in lines).encode()      # as others read it

@@ -14,7 +14,7 @@ from bert_tf.tokenization.vocabulary import (
     Layout,
     Vocabulary,
     holds,
-    read_vocabulary_file,
+    read_vocabulary_lines,
 )
 
 ELMO_ROLES = {"unk": "<UNK>", "cls": "<S>", "sep": "</S>"}
@@ -22,18 +22,6 @@ SEQUENCE_ROLES = {"sep": "</s>"}
 MAX_CHARACTERS = 50
 _LEFT_OUT = "!!!MAXTERMID"      # a line of the original's file that is not a token
 _WORDS = re.compile(r"\w+")
-
-
-def _read_lines(path):
-    content = read_vocabulary_file(path, "give the path of a vocab.txt with one word per line")
-    try:
-        lines = content.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"vocabulary {path!r} is not UTF-8 ({error}); save it as UTF-8."
-                         ) from error
-    if not lines[-1]:
-        lines.pop()
-    return content, lines
 
 
 class SpelledVocabulary(Vocabulary):
@@ -104,7 +92,7 @@ class ElmoTokenizer(Tokenizer):
     @staticmethod
     def read_vocabulary(path):
         """Reads a file with one word per line, most frequent first, as in allenai/bilm-tf."""
-        content, lines = _read_lines(path)
+        content, lines = read_vocabulary_lines(path)
         tokens = [token for line in lines if (token := line.strip()) != _LEFT_OUT]
         return SpelledVocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content}, ELMO_ROLES)
 
@@ -147,7 +135,7 @@ class SequenceTokenizer(Tokenizer):
     @staticmethod
     def read_vocabulary(path):
         """Reads a file with one word per line, most frequent first, and </s> last."""
-        content, lines = _read_lines(path)
+        content, lines = read_vocabulary_lines(path)
         return Vocabulary([line.strip() for line in lines], f"vocabulary {path!r}",
                           {VOCAB_FILE: content}, SEQUENCE_ROLES, Layout(0, 1, 1))
 
