@@ -35,6 +35,7 @@ class LabelledKind(Kind):
     least_labels = 2
     label_dtype: type = np.int64
     labels_exclude = True       # each other
+    takes_ties = False          # scores count the answers as they are; see `against_ties`
     labels_may_be_far = False   # in a long text, which is cut in windows
     may_turn_pairs = False      # with the option hypothesis_first, the second text comes first
     shows_probabilities = True  # in a description; else their rows need not be the examples'
@@ -177,7 +178,7 @@ class LabelledKind(Kind):
         """Returns the predictions that scores count. Where several labels or choices have the
         highest score, or a score is NaN, files have the first one, and scores count a wrong one:
         the place of a label must not be worth points."""
-        if not self.labels_exclude or "logits" not in answers:
+        if self.takes_ties or not self.labels_exclude or "logits" not in answers:
             return predicted
         targets, logits = self.targets(task, examples), answers["logits"]
         is_best = ~(logits < logits.max(-1, keepdims=True))     # NaN is a best one, too

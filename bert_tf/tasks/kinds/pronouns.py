@@ -49,6 +49,7 @@ class PronounRanking(MultipleChoice):
     own_metrics: tuple = ()
     needs_choices = labels_are_classes = labels_may_be_far = smooths = False
     has_labels = is_grouped = keeps_head = True
+    takes_ties = True       # the original takes a phrase that is as likely as the others
     texts = (4, 4, "a tuple of four: what stands before and after a pronoun, and two candidates")
 
     def _head(self, task, options):
@@ -143,10 +144,6 @@ class PronounRanking(MultipleChoice):
         return super().score(task, path, lines, predicted[starts])
 
     is_degenerate = LabelledKind.is_degenerate
-
-    def against_ties(self, task, answers, examples, predicted):
-        """The answers as they are: the original takes a phrase that is as likely as the others."""
-        return predicted
 
     def describe(self, task, example, prediction, probabilities):
         return {"line": example.document, "label": task.labels[prediction],

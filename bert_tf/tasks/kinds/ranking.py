@@ -24,7 +24,7 @@ class Ranking(MultipleChoice):
     name, title = "ranking", "relevance ranking"
     own_metrics = ("candidate_accuracy", "precision_at_1", "mrr")
     needs_choices = labels_are_classes = False
-    has_labels = may_turn_pairs = True
+    has_labels = may_turn_pairs = takes_ties = True     # `metrics` know equal ranks
     texts = (3, None, "a tuple of the question and two candidates or more")
 
     def _head(self, task, options):
@@ -62,10 +62,6 @@ class Ranking(MultipleChoice):
     def decode(self, task, answers, examples, features):
         scores = answers["logits"]
         return (scores[:, None] > scores[:, :, None]).sum(-1)
-
-    def against_ties(self, task, answers, examples, predicted):
-        """The ranks as they are, see `metrics`."""
-        return predicted
 
     def compared(self, task, examples, predicted):
         """See `LabelledKind.compared`. Where several candidates are the best, none is taken: -1."""

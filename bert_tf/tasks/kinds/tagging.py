@@ -33,6 +33,7 @@ class Tagging(LabelledKind):
     head_options = ("bilstm_size", "feature_layers", "lstm_size", "lstm_layers")
     own_metrics = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
     has_labels, shows_probabilities = True, False
+    takes_ties = True       # of equally likely tags the first, which is O for entities
     default_columns, format = ("0", "-1"), "words"
     texts = (0, None, "a text, or a tuple of its words")
 
@@ -183,10 +184,6 @@ class Tagging(LabelledKind):
     def targets(self, task, examples):
         return [_in_bio(task, (tag if isinstance(tag, str) else task.labels[tag]
                                for tag in example.label)) for example in examples]
-
-    def against_ties(self, task, answers, examples, predicted):
-        """The tags as they are: of equally likely ones the first, which is O for entities."""
-        return predicted
 
     def is_degenerate(self, task, answers, examples, predicted):
         """Whether the scores say nothing; that of entities shows a model that finds none."""
