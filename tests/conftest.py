@@ -7,11 +7,8 @@ import subprocess
 import sys
 import types
 import typing
-import warnings
 
-import hypothesis
 import pytest
-from hypothesis import strategies
 
 from tests.goldens import Material
 from tests.processes import HOLD, PLAIN, UNOPTIMIZED
@@ -70,10 +67,6 @@ def _save_time():
     keras_tracebacks.is_traceback_filtering_enabled = lambda: False
     # An operation of a graph remembers the lines that made it, which nobody asks for here.
     ops._create_c_op.__wrapped__.__defaults__ = None, False
-    # Before its first example hypothesis collects garbage: here there is none yet, later there is
-    # that of thousands of tests, which took 85 to 118 seconds.
-    with warnings.catch_warnings(action="ignore"):      # of work done before the tests
-        hypothesis.given(strategies.none())(lambda value: None)()
     # Tracing makes millions of objects that live on: looking through them less often saves time.
     gc.freeze()
     gc.set_threshold(200_000, 50, 1000)

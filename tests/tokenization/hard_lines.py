@@ -4,8 +4,6 @@ import gzip
 import json
 import random
 
-import hypothesis
-import hypothesis.strategies as st
 import numpy as np
 import pytest
 
@@ -39,15 +37,8 @@ def random_lines(count, seed):
                     for _ in range(rng.randrange(30))) for _ in range(count)]
 
 
-_any_text = st.one_of(
-    st.text(max_size=40), st.lists(st.sampled_from(_PARTS), max_size=40).map("".join))
 odd_batches = pytest.mark.parametrize("lines", [
     [], [""], ["", "", ""], ["a", "", " b  c"], ["\0", "a\0b"], ["\ud800a", "b"]])
-
-
-def of_any_text(test):
-    return hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
-        hypothesis.HealthCheck.function_scoped_fixture])(hypothesis.given(line=_any_text)(test))
 
 
 def rows(tokenizer, lines):

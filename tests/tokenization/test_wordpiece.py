@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 import reference_wordpiece
-from hard_lines import HARD_LINES, odd_batches, of_any_text, random_lines, read_golden, rows
+from hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import encoding, open_tokenizer, wordpiece
@@ -125,11 +125,6 @@ def test_real_text(test_data, path):
 
 def test_hard_and_random_lines(tokenizer):
     check(tokenizer, HARD_LINES + random_lines(1500, seed=2))
-
-
-@of_any_text
-def test_any_text(tokenizer, line):
-    check(tokenizer, [line])
 
 
 def test_every_character(tokenizer):
