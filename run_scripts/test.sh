@@ -4,10 +4,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh" "[test]"
 # Each of a hundred processes would compile the modules that another one has compiled.
 export PYTHONDONTWRITEBYTECODE=
-echo "== checking style (ruff), and types (mypy) while the tests begin"
+echo "== checking style (ruff) and types (mypy)"
 "$python" -m ruff check .
-"$python" -m mypy &
-types=$!
+"$python" -m mypy
 # A file that gets its final name waits for the disk: the tests write thousands in memory instead.
 free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1) || true
 if [ "${free:-0}" -gt 4000000 ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts; then
@@ -18,5 +17,4 @@ fi
 echo "== running the tests, files side by side (one process a core, at most 4)"
 "$python" -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder \
     --durations=25 "$@"
-wait $types
 echo "== the tests passed; next, pre-train a small BERT: bash run_scripts/quickstart.sh"
