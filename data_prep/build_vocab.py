@@ -7,7 +7,7 @@ ALBERT, XLNet or T5. elmo_words are words between white space, for the recipe el
 are the words of the recipes lm_lstm and sa_lstm. In both the most frequent words come first.
 
 The file tokenizer_config.json beside the vocabulary says how text is read: all commands, and
-transformers, follow it. If --output_file has not the usual name, or the folder holds another
+transformers, follow it. If --output_file does not have the usual name, or the folder holds another
 vocabulary, the file begins with the vocabulary's name, as in my.txt.tokenizer_config.json.
 
 With --init_vocab_file it adds words to a vocabulary: bert-build-vocab --init_vocab_file --help.

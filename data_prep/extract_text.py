@@ -1,15 +1,17 @@
 """Turns a corpus into text: a sentence per line, a blank line between documents.
 
-Without --input_file the text is the English documentation of Python's standard library and of the
-installed packages. The docstrings of a module make one document; no sentence is repeated. With
---input_file the text is your own: plain text, JSON lines, Parquet, a Wikipedia dump,
-WikiExtractor's output or a data set by name. The end of a file of plain text ends a document, and
-so do two blank lines. In a file without two successive blank lines, one blank line ends a document.
---eval_file gets whole documents. A text that is a single document is cut into documents of 50
-sentences, and the last of them are held out. Run the same command again to resume a killed job.
+--input_file is your own text: plain text, JSON lines, Parquet, a Wikipedia dump, WikiExtractor's
+output or a data set by name. The end of a file of plain text ends a document, and so do two blank
+lines. In a file without two successive blank lines, one blank line ends a document. Without
+--input_file the text is the English documentation of Python's standard library and of the installed
+packages. The docstrings of a module make one document; no sentence is repeated.
+
+--eval_file gets whole documents, as held-out text. A text that is a single document is cut into
+documents of 50 sentences, and the last of them are held out. Run the same command again to resume a
+killed job.
 
 Example:
-    bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
+    bert-extract-text --input_file='books/*.txt' --output_file=train.txt --eval_file=held_out.txt
     bert-extract-text --input_file=enwiki-latest-pages-articles.xml.bz2 --output_file=wiki.txt
 """
 

@@ -111,7 +111,7 @@ def _default(field):
 
 def _help(field):
     """The help of a flag, with its choices, its other name and where it applies."""
-    data, text = field.metadata, field.metadata["help"]
+    data, text = field.metadata, field.metadata["help"].replace("\n", " ")
     if data["choices"]:
         text += f" One of {', '.join(map(str, data['choices']))}."
     if data["alias"]:

@@ -1,23 +1,27 @@
 """Fine-tunes a model on a task or on several, scores it, and predicts.
 
-The task decides what is trained, and which flags there are: --task, --tasks, --suite, your own
-files, or the fine-tuned model that predicts. For your own files --task_kind may name the kind.
---help after these flags lists the flags for this task; without them, those for texts to classify.
+Give your own files and their columns, or name a task (--task), several (--tasks) or a suite
+(--suite). For your own files, --task_kind may say what to predict. The task decides which flags
+there are: --help together with these flags lists the flags for this task, --help alone those for
+texts to classify.
 
---suite=glue learns each task of a suite at every point of a grid, with several seeds. It chooses
-the point with the best median on the development set; the best run of this point predicts the test
-files. It writes the mean, deviation and median of every cell, the suite's averages, and the archive
-for the server. Several processes with the same flags share the work.
+With --suite=glue the command fine-tunes on each task of GLUE, at every point of a grid of settings,
+with several seeds. It chooses the point with the best median on the development set; the best run
+of this point predicts the test files. It writes the mean, deviation and median of every task and
+point, the suite's averages, and the archive for the server. Several processes with the same flags
+share the work.
 
-Records are made once; --records_only makes them and does not train, with flags of its own. Run the
-same command again to resume; it does not repeat finished trials.
+The command makes records once; with --records_only it makes them and does not train. Run the same
+command again to resume; it does not repeat finished trials.
 
 Example:
-    bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval --do_predict \\
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc --num_trials=3
     bert-finetune --train_file=mail.csv --dev_file=mail_dev.csv --text_a_column=body \\
         --label_column=folder --do_train --do_eval \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mail
+    bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval --do_predict \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc --num_trials=3
+    bert-finetune --task_kind=tagging --train_file=train.conll --dev_file=dev.conll --do_train \\
+        --do_eval --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/tags
     bert-finetune --task=squad --data_dir=squad --do_train --do_eval \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/squad
     bert-finetune --task=conll2003 --data_dir=conll2003 --do_lower_case=False \\

@@ -7,8 +7,8 @@ Files with the extension .tsv, .csv, .jsonl or .json are tables; the output has 
 input, and then the columns of the prediction. A tagger reads words in columns, CoNLL-U and the
 files of annotation tools as in fine-tuning. All other input has one example per line, with " ||| "
 between its texts; the output has the label, number, tags, choice, answer or text of each example.
-Input whose name has no such extension is told by its first lines; --input_format names its format.
-Memory does not grow with the input.
+If the name of the input has no such extension, its first lines show the format; --input_format
+names another. Memory does not grow with the input.
 """
 
 import dataclasses

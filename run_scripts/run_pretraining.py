@@ -1,10 +1,16 @@
 """Pre-trains BERT, or a relative of BERT, on records.
 
+    bert-run-pretraining --bert_config_file=bert_config.json --do_train --do_eval \\
+        --input_file=train.tfrecord --eval_input_file=held_out.tfrecord --output_dir=run
+
 The records come from bert-create-pretraining-data. Their manifest names the recipe, so you need not
 give --recipe again. Run the same command again to resume; it ends with the weights of an
-uninterrupted run. To continue with longer sequences, as the original recipe does for its last
-tenth, give the other records and lengths with the same --output_dir; the state of the optimizer
-stays:
+uninterrupted run.
+
+To teach a published model your text, give --init_checkpoint=MODEL --input_file=text.txt.
+
+To continue with longer sequences, as the original recipe does for its last tenth, give the other
+records and lengths with the same --output_dir; the state of the optimizer stays:
 
     bert-run-pretraining --input_file='/data/s128/*.tfrecord*' --max_seq_length=128 \\
         --max_predictions_per_seq=20 --num_train_steps=1000000 --stop_at_step=900000 ...

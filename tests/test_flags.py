@@ -316,7 +316,7 @@ def test_help_shows_what_applies_and_counts_the_rest(run):
     assert "--deep=int" in run("--help", "--kind=zebra")[1]
     _, full, _ = run("--helpfull")
     assert "--deep" not in full and "--[no]fast" in full and "more:" not in full
-    assert "More flags exist with --kind=zebra." in full
+    assert "To see more flags, add one of these to --help: --kind=zebra." in full
     assert "--span=float" in run("--help", "--kind=y")[1] and "--span" not in full
 
 

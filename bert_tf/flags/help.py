@@ -37,10 +37,11 @@ def help_text(doc, line, is_full=False):
             title = (inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0]
             lines += ["", *textwrap.wrap(" ".join(title.split()).removesuffix("."), 96)]
         for field, type_ in sorted(shown_ones, key=lambda pair: not is_required(pair[0])):
-            lines += _lines(field, type_, line.defaults, line.source)
+            lines += _lines(field, type_, line.defaults, line.source, is_full)
     lines += ["", *textwrap.wrap(_FLAGFILE, 96)]
     if more := line.choices():
-        lines += textwrap.wrap(f"More flags exist with {'; '.join(more)}.", 96)
+        lines += textwrap.wrap(
+            f"To see more flags, add one of these to --help: {'; '.join(more)}.", 96)
     return "\n".join(lines + [f"{hidden} more: --helpfull"] * (hidden > 0))
 
 
@@ -56,18 +57,26 @@ def groups(config_classes):
     return titled
 
 
-def _lines(field, type_, defaults, source):
-    choices, text = ",".join(field.metadata["choices"] or ()), field.metadata["help"]
+def _lines(field, type_, defaults, source, is_full):
+    choices = field.metadata["choices"] or ()
+    text, _, details = field.metadata["help"].partition("\n")
+    if is_full:
+        text = f"{text} {details}"
     if choices and type_ is str:
-        value = "{" + choices + "}"
+        value = "{" + ",".join(choices) + "}"
     else:
         value = {list: "a,b,..."}.get(type_, type_.__name__)
     if len(value) > _LONGEST:
-        value, text = "NAME", f"{text} Names: {choices.replace(',', ', ')}."
+        value = "NAME"
+        if any(f"{choice}: " not in text for choice in choices):
+            text += f" Names: {', '.join(choices)}."
+    if details and not is_full:
+        text += " --helpfull describes each."
     left = f"  --[no]{field.name}" if type_ is bool else f"  --{field.name}={value}"
     if note := "; ".join(_notes(field, defaults, source)):
         left += f"   ({note})"
-    return [left, *textwrap.wrap(text, 88, initial_indent=" " * 8, subsequent_indent=" " * 8)]
+    return [left, *textwrap.wrap(text, 88, initial_indent=" " * 8, subsequent_indent=" " * 8,
+                                 break_on_hyphens=False)]
 
 
 def _notes(field, defaults, source):

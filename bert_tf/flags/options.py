@@ -56,6 +56,7 @@ def option(default, help, *, choices=None, alias=None, rare=False, when=None, it
 
     Args:
         default: the value when the flag is not given; `REQUIRED` makes the flag mandatory.
+        help: sentences; those after a line break describe all choices, in `--helpfull` alone.
         choices: the allowed strings.
         alias: an older name of the same flag.
         rare: whether only `--helpfull` shows it.

@@ -47,8 +47,8 @@ class RunSplits(typing.NamedTuple):
 class FileFlags:
     """Task, and its files."""
 
-    task: str = option("", f"One of {', '.join(TASK_NAMES)}, in its official files. Without "
-                           "--task, further flags describe your own files, from --task_kind on.",
+    task: str = option("", f"A task with official files: {', '.join(TASK_NAMES)}. Without --task, "
+                           "the flags from --task_kind on describe your own files.",
                        alias="task_name")
     data_dir: str = option(
         "", "Folder of the task's files, or a data set, tfds:NAME or hf://datasets/OWNER/NAME; "

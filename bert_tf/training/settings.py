@@ -43,9 +43,10 @@ _of_rising = _with_schedule(lambda row: row.warmup != "own")
 class OptimizerSettings:
     """Optimizer and schedule of the learning rate."""
 
-    optimizer: str = option("adamw", help_of(OPTIMIZERS), choices=tuple(OPTIMIZERS))
+    optimizer: str = option(
+        "adamw", f"The optimizer.\n{help_of(OPTIMIZERS)}", choices=tuple(OPTIMIZERS))
     learning_rate_schedule: str = option(
-        "bert", f"Decay of the learning rate after the warm-up. {help_of(SCHEDULES)}",
+        "bert", f"Decay of the learning rate after the warm-up.\n{help_of(SCHEDULES)}",
         choices=tuple(SCHEDULES))
     weight_decay: float | None = only("optimizer", *(
         name for name, row in OPTIMIZERS.items() if row.decays))(

@@ -47,8 +47,8 @@ class PretrainingFlags:
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
     init_checkpoint: str = option(
-        "", "The initial checkpoint: a folder of Google's or Hugging Face's format, or a training "
-        "checkpoint of another run (its file or --output_dir).")
+        "", "The initial checkpoint: a folder of Google's or Hugging Face's format, a model "
+        "hf://OWNER/NAME, or a training checkpoint of another run (its file or --output_dir).")
     first_weights: str = option(
         "original", "Weights of a new run without --init_checkpoint. original: small random "
         "numbers. neighbours: heads of the two lowest layers look at neighbouring tokens, and "
@@ -69,9 +69,8 @@ class PretrainingFlags:
         "next sentence prediction is left out.", rare=True)
     masking: str | None = option(
         None, "static: the records hold masks. dynamic: masks are drawn during training, for "
-        "records made with --masking=dynamic; one CPU core masks 97,000 sequences of 128 tokens "
-        "per second or 26,000 of 512; with whole words 42,000 or 10,000. Default: what the records "
-        "hold.", choices=("static", "dynamic"))
+        "records made with --masking=dynamic. Default: what the records hold.",
+        choices=("static", "dynamic"))
     pack: bool | None = option(
         None, "Put several records into one row, so less padding is computed; the loss of a step "
         "does not change. Default: pack if the network allows it and this saves at least 7% of the "
