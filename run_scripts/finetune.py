@@ -24,15 +24,11 @@ Example:
         --do_eval --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/tags
     bert-finetune --task=squad --data_dir=squad --do_train --do_eval \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/squad
-    bert-finetune --task=conll2003 --data_dir=conll2003 --do_lower_case=False \\
-        --do_train --do_eval --init_checkpoint=cased_L-12_H-768_A-12 --output_dir=/tmp/names
     bert-finetune --train_file=quiz.jsonl --dev_file=quiz_dev.jsonl --text_a_column=question \\
         --choice_columns='answer*' --label_column=right --do_train --do_eval \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/quiz
     bert-finetune --tasks=mnli,rte,mrpc,cola,sts-b --data_dir=glue --do_train --do_eval \\
         --do_predict --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mtdnn
-    bert-finetune --tasks=cola,mrpc --data_dir=glue --do_train --do_eval --do_predict \\
-        --init_checkpoint=t5-small --output_dir=/tmp/t5 --num_train_steps=20000
     bert-finetune --suite=glue --data_dir=glue --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --output_dir=/tmp/glue --num_trials=5 --dry_run
 """

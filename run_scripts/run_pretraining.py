@@ -9,13 +9,9 @@ uninterrupted run.
 
 To teach a published model your text, give --init_checkpoint=MODEL --input_file=text.txt.
 
-To continue with longer sequences, as the original recipe does for its last tenth, give the other
-records and lengths with the same --output_dir; the state of the optimizer stays:
-
-    bert-run-pretraining --input_file='/data/s128/*.tfrecord*' --max_seq_length=128 \\
-        --max_predictions_per_seq=20 --num_train_steps=1000000 --stop_at_step=900000 ...
-    bert-run-pretraining --input_file='/data/s512/*.tfrecord*' --max_seq_length=512 \\
-        --max_predictions_per_seq=77 --num_train_steps=1000000 ...
+To continue with longer sequences, as the original recipe does for its last tenth, stop the run with
+--stop_at_step, and give the other records and lengths with the same --output_dir; the state of the
+optimizer stays.
 """
 
 import dataclasses
