@@ -48,6 +48,13 @@ def test_masks_and_functions_equal_the_original():
                 row["tokens_and_targets_length"])
 
 
+@pytest.mark.parametrize("length, density, span, noise, spans", [
+    (3, 0.5, 1, 2, 1), (7, 0.5, 1, 4, 3), (10, 0.9, 3, 9, 1), (10, 1, 1, 9, 1), (10, 0.4, 1, 4, 4)])
+def test_no_more_spans_than_the_other_tokens_can_part(length, density, span, noise, spans):
+    mask = denoising.random_spans(np.array([[[1, 2], [3, 4]]], np.int32), length, density, span)
+    assert (mask.sum(), (np.diff(mask.astype(int)) == 1).sum()) == (noise, spans)
+
+
 def vary(name, **values):
     return dataclasses.replace(OBJECTIVES[name], **values)
 

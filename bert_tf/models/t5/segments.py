@@ -38,7 +38,8 @@ def random_spans(seeds: np.ndarray, length: int, density: float, span: float) ->
     """Spans of noise between others. The first token is never noise, the last always is."""
     size = max(length, 2)
     noise = min(max(_round(np.float32(size) * np.float32(density)), 1), size - 1)
-    spans = max(_round(np.float32(noise) / np.float32(span)), 1)
+    # As many as other spans: where these are too few, the original stops with an error.
+    spans = min(max(_round(np.float32(noise) / np.float32(span)), 1), size - noise)
     pairs = np.stack([_lengths(seeds[:, 1], size - noise, spans),
                       _lengths(seeds[:, 0], noise, spans)], 2)
     starts = np.cumsum(pairs.reshape(len(seeds), -1), 1)[:, :-1]
