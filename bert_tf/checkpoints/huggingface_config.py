@@ -21,6 +21,8 @@ _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu
                 "gelu_accurate": "gelu", "relu": "relu", "relu6": "relu6",
                 "tanh": "tanh", "silu": "silu", "swish": "silu", "linear": "linear"}
 THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
+# Fields whose values have other names in files.
+_ACTIVATED = {"hidden_act", "conv_act", "pooler_hidden_act"}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
                 key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
@@ -99,9 +101,10 @@ def read_config(values: dict[str, Any], kind: str, path: str, model: Model | Non
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - unused_positions(model, values)
-    activation = values.get("hidden_act", model.defaults.get("hidden_act", "gelu"))
+    activations = {"hidden_act": "gelu", **ours}
     with naming(path):
-        config = config_from_dict({**ours, "hidden_act": our_activation("hidden_act", activation)})
+        config = config_from_dict(ours | {key: our_activation(key, activations[key])
+                                          for key in _ACTIVATED if key in activations})
     if "num_hidden_groups" in model.keys:
         check_groups(config, path)
     return config
@@ -205,9 +208,12 @@ def describe(weights: Weights) -> dict[str, Any]:
     model = model_of(weights)
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
     special, read = {"pad_token_id": padding_id(weights, model)}, as_read(weights)
-    activation = read.get(model.names.get("hidden_act", "hidden_act"))
-    if _ACTIVATIONS.get(str(activation)) != config.hidden_act:      # which has several names
-        activation = THEIR_ACTIVATIONS[config.hidden_act]
+    activations = {}
+    for key in {*KEYS, *model.keys} & _ACTIVATED:
+        activation, act = read.get(model.names.get(key, key)), getattr(config, key)
+        if _ACTIVATIONS.get(str(activation)) != act:      # which has several names
+            activation = THEIR_ACTIVATIONS[act]
+        activations[key] = activation
     kept = _KEPT
     if "masked_lm" not in heads:
         kept += ("legacy", "tie_word_embeddings")
@@ -216,7 +222,7 @@ def describe(weights: Weights) -> dict[str, Any]:
         "model_type": next(kind for kind, row in MODELS.items() if row.classes == model.classes),
         **({_KIN: config.model_type} if config.model_type in model.kin else {}),
         **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
-        "hidden_act": activation,
+        **activations,
         "max_position_embeddings":
             config.max_position_embeddings + unused_positions(model, special),
         **special,

@@ -44,7 +44,7 @@ _MOBILEBERT: dict[str, dict[str, Any]] = {
 _DEBERTA: dict[str, Any] = {
     "model_type": "deberta-v2", "type_vocab_size": 0, "position_biased_input": False,
     "position_buckets": 256, "share_att_key": True, "norm_rel_ebd": "layer_norm"}
-_CONVOLUTION = {"conv_kernel_size": 3, "conv_act": "gelu"}
+_CONVOLUTION = {"conv_kernel_size": 3, "conv_act": "gelu_erf"}
 
 _SMALL = {str(width): _size(12, width, 12) for width in (48, 96, 192)}
 

@@ -11,12 +11,6 @@ from bert_tf.errors import InputError
 TERMS = ("c2p", "p2c")
 # The end of the names of tables that are differences from the generator's.
 DIFFERENCE = "_difference"
-# Hugging Face's names of activations, and ours of those that differ.
-OUR_ACTIVATIONS = {
-    **dict.fromkeys(("gelu", "gelu_python"), "gelu_erf"), "swish": "silu",
-    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast",
-                     "gelu_accurate"), "gelu")}
-_THEIR_ACTIVATIONS = (*OUR_ACTIVATIONS, "tanh", "relu", "relu6", "silu", "linear")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +30,6 @@ class DebertaConfig(EncoderConfig):
         enhanced_mask_decoder: whether the network has positions for the decoder of masked words
             alone (`Deberta.decode`); a key of ours.
         conv_kernel_size: width of a convolution beside the first layer; 0: there is none.
-        conv_act, pooler_hidden_act: activations under Hugging Face's names: "gelu" is the exact
-            form.
     """
 
     added_keys: ClassVar = (*(key for key in EncoderConfig.added_keys if key != "model_type"),
@@ -60,8 +52,8 @@ class DebertaConfig(EncoderConfig):
     enhanced_mask_decoder: bool = switch(False)
     conv_kernel_size: int = whole(0, 1024, least=0)
     conv_groups: int = whole(1)
-    conv_act: str = one_of("tanh", _THEIR_ACTIVATIONS)
-    pooler_hidden_act: str = one_of("gelu", _THEIR_ACTIVATIONS)
+    conv_act: str = one_of("tanh", ACTIVATIONS)
+    pooler_hidden_act: str = one_of("gelu_erf", ACTIVATIONS)
 
     is_plain = truncates_initializer = can_be_rounded = False
 

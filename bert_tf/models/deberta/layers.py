@@ -14,12 +14,7 @@ from bert_tf.config import DebertaConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
 from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
-from bert_tf.models.deberta.config import DIFFERENCE, OUR_ACTIVATIONS
-
-
-def activation(theirs: str) -> Any:
-    """The activation with a name of Hugging Face's."""
-    return ACTIVATIONS[OUR_ACTIVATIONS.get(theirs, theirs)]
+from bert_tf.models.deberta.config import DIFFERENCE
 
 
 def rows_of_distances(config: DebertaConfig) -> np.ndarray:
@@ -130,18 +125,16 @@ class DisentangledAttention(SelfAttention):
             if layer:
                 layer.build((None, None, self.config.hidden_size))
 
-    def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None,
-             asking: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """See `SelfAttention.call`. `asking`, [B, S, H], has the queries in place of `x`. A token
-        that sees none, as padding, takes the mean of all values, as in transformers."""
+    def look(self, x: Tensor, seen: Tensor, bias: Tensor | None, dropout_seed: Tensor | None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """See `SelfAttention.look`; Q is S. A token that sees none, as padding, takes the mean of
+        all values, as in transformers."""
         config, seeds = self.config, split_seed(dropout_seed, 2)
-        if asking is None:
-            asking = x
         batch, length = ops.shape(x)[:2]
         heads, size = self.num_heads, config.head_size
         scale = (size * (1 + len(config.pos_att_type)))**-0.5
         query, key, value = (ops.reshape(y, (batch, length, heads, size)) for y in (
-            self.query(asking) * scale, self.key(x), self.value(x)))
+            self.query(x) * scale, self.key(seen), self.value(seen)))
         addends, terms = [] if bias is None else [bias], config.distance_terms
         if bias is not None:
             seeing = see_any(bias)
@@ -195,7 +188,7 @@ class Convolution(FromConfig, keras.layers.Layer):
         y = ops.conv(x, ops.cast(self.kernel, x.dtype), padding="same",
                      data_format="channels_last") + ops.cast(self.bias, x.dtype)
         y = dropout(y, self.config.hidden_dropout_prob, dropout_seed)
-        return self.norm(output + activation(self.config.conv_act)(y))
+        return self.norm(output + ACTIVATIONS[self.config.conv_act](y))
 
 
 @register

@@ -9,13 +9,8 @@ from keras import ops
 from bert_tf.bert.layers import check_length, padding_bias
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.functions import seed_of_pass, split_seed
-from bert_tf.models.deberta.layers import (
-    Convolution,
-    DebertaLayer,
-    DistanceEmbeddings,
-    activation,
-)
+from bert_tf.layers.functions import ACTIVATIONS, seed_of_pass, split_seed
+from bert_tf.models.deberta.layers import Convolution, DebertaLayer, DistanceEmbeddings
 from bert_tf.networks.encoder import BertEncoder
 
 
@@ -53,7 +48,7 @@ class Deberta(BertEncoder):
 
     def make_pooler(self) -> Any:
         return self.dense(self.config.hidden_size,
-                          activation=activation(self.config.pooler_hidden_act))
+                          activation=ACTIVATIONS[self.config.pooler_hidden_act])
 
     def build_layers(self) -> None:
         with keras.name_scope("encoder"):
@@ -90,7 +85,7 @@ class Deberta(BertEncoder):
         y = x + ops.cast(self.embeddings.position_embeddings[:length], x.dtype)
         for seed in split_seed(dropout_seed, 2):
             seeds = split_seed(seed, 3)
-            context, _ = layer.attention(x, bias, seeds[0], asking=y)
+            context, _ = layer.attention.look(y, x, bias, seeds[0])
             y = layer.attention_output(context, y, seeds[1])
             y = layer.output_(layer.intermediate(y), y, seeds[2])
         return y
