@@ -50,11 +50,10 @@ REFUSED = {
         "even": DISTANCES, "pruning": UNCUT.format("modernbert"),
         "layers": "in local layers of the student a token sees near tokens only"}),
     "mpnet": {"even": DISTANCES, "pruning": UNCUT.format("mpnet")},
-    **{kind: {"even": DISTANCES, "pruning": UNCUT.format("deberta-v2"), **zero,
-              "integers": "--quantisation is for .* not for deberta-v2",
-              "bits": "of the type deberta-v2, whose layers get no bits"}
-       for kind, zero in (("deberta v2", {"zero": "takes no masks of heads"}),
-                          ("deberta v3", {}))}}
+    **dict.fromkeys(("deberta v2", "deberta v3"), {
+        "even": DISTANCES, "pruning": UNCUT.format("deberta-v2"),
+        "integers": "--quantisation is for .* not for deberta-v2",
+        "bits": "of the type deberta-v2, whose layers get no bits"})}
 
 
 def make(kind, **sizes):

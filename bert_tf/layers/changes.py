@@ -160,12 +160,15 @@ def leave_idle(embeddings: Any, token: int) -> None:
 
 def masked(layer: Any, head_mask: Tensor | None, unit_mask: Tensor | None) -> Callable:
     """Returns a function as `TransformerLayer.call`, with factors of a layer's heads and units."""
-    if isinstance(layer, TransformerLayer):
-        layer = functools.partial(_call_masked, layer)
+    if type(layer).call is TransformerLayer.call:
+        layer = functools.partial(call_masked, layer)
     return functools.partial(layer, head_mask=head_mask, unit_mask=unit_mask)
 
 
-def _call_masked(layer, x, bias=None, dropout_seed=None, head_mask=None, unit_mask=None):
+def call_masked(layer: Any, x: Tensor, bias: Tensor | None = None,
+                dropout_seed: Tensor | None = None, head_mask: Tensor | None = None,
+                unit_mask: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    """`TransformerLayer.call` with factors of heads and units."""
     seeds = split_seed(dropout_seed, 3)
     context, maps = layer.attention(x, bias, seeds[0])                             # [B, S, N * D]
     context = mask_joined_heads(context, layer.config.head_size, head_mask)

@@ -12,6 +12,7 @@ from keras import ops
 from bert_tf.bert.layers import LayerNorm, SelfAttention, attend
 from bert_tf.config import DebertaConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.changes import call_masked
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
 from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
 from bert_tf.models.deberta.config import DIFFERENCE
@@ -199,9 +200,10 @@ class DebertaLayer(EncoderLayer):
     # Set by the network: a value of the class would hide what PyTorch keeps among its modules.
     convolution: Convolution | None
 
-    def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
+    def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None,
+             head_mask: Tensor | None = None, unit_mask: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
-        output, maps = super().call(x, bias, dropout_seed)
+        output, maps = call_masked(self, x, bias, dropout_seed, head_mask, unit_mask)
         if self.convolution:
             output = self.convolution(x, output, split_seed(dropout_seed, 4)[3])
             if bias is not None:

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from bert_tf.bert.layers import check_length, padding_bias
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.functions import ACTIVATIONS, seed_of_pass, split_seed
 from bert_tf.models.deberta.layers import Convolution, DebertaLayer, DistanceEmbeddings
@@ -23,13 +22,6 @@ class Deberta(BertEncoder):
 
     also_reads = ()
     packs = False
-
-    def __call__(self, inputs: Any = None, *args: Any, head_mask: Any = None, unit_mask: Any = None,
-                 **kwargs: Any) -> Any:
-        if self.convolution and not (head_mask is None and unit_mask is None):
-            raise InputError("a deberta-v2 with a convolution (conv_kernel_size) takes no masks of "
-                             "heads or units; take a model without one.")
-        return super().__call__(inputs, *args, head_mask=head_mask, unit_mask=unit_mask, **kwargs)
 
     def make_layers(self) -> list[Any]:
         policy = self.dtype_policy
