@@ -61,6 +61,20 @@ class Masks:
                      {name: values[rows] for name, values in self.extra.items()})
 
     @classmethod
+    def gather(cls, row: np.ndarray, positions: np.ndarray, replacements: np.ndarray, count: int,
+               slots: int) -> tuple[Self, int]:
+        """The first predictions of each of `count` sequences, and how many had no room. Arguments
+        are of all predictions, [N], in the order of the sequences; `row` has the number of each
+        one's sequence."""
+        slot = np.arange(len(row)) - np.searchsorted(row, row)
+        masks = cls(np.zeros((count, slots), np.uint16), np.full((count, slots), KEEP, np.int32),
+                    np.minimum(np.bincount(row, minlength=count), slots).astype(np.uint16))
+        fits = slot < slots
+        masks.positions[row[fits], slot[fits]] = positions[fits]
+        masks.replacements[row[fits], slot[fits]] = replacements[fits]
+        return masks, int((~fits).sum())
+
+    @classmethod
     def join(cls, parts: Sequence["Masks"]) -> "Masks":
         """Takes the arrays out of the parts: few of them are in memory twice."""
         arrays = [np.concatenate([vars(part).pop(name) for part in parts])

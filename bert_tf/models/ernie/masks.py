@@ -118,15 +118,7 @@ def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
     places = np.flatnonzero(chosen)
     starts = np.cumsum(lengths) - lengths
     row = np.searchsorted(starts, places, "right") - 1
-    slot = np.arange(len(places)) - np.searchsorted(row, row)
-    counts = np.bincount(row, minlength=len(lengths)) if len(places) else np.zeros(len(lengths))
-    shape = len(lengths), slots
-    masks = Masks(np.zeros(shape, np.uint16), np.full(shape, KEEP, np.int32),
-                  np.minimum(counts, slots).astype(np.uint16))
-    has_room = slot < slots
-    masks.positions[row[has_room], slot[has_room]] = (places - starts[row])[has_room]
-    masks.replacements[row[has_room], slot[has_room]] = shown[places][has_room]
-    return masks, int((~has_room).sum())
+    return Masks.gather(row, places - starts[row], shown[places], len(lengths), slots)
 
 
 class CoinMasksInTraining(DynamicMasks):

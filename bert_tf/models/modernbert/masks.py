@@ -63,17 +63,12 @@ class BatchMasks:
             candidates = is_token & ~np.isin(ids, (vocabulary.cls_id, vocabulary.sep_id))
         shown, chosen = mask_places(ids, candidates, self._rng, self._vocabulary.mask_id,
                                     self._prob, self._masking.shares, end)
-        # The places of predictions in order, then others.
-        order = np.argsort(~chosen, axis=1, kind="stable")[:, :self._slots]
-        counts = np.minimum(chosen.sum(1), self._slots)
-        self.cut += int(chosen.sum() - counts.sum())
-        before, after = (np.take_along_axis(values, order, 1) for values in (ids, shown))
+        row, positions = np.nonzero(chosen)
+        before, after = ids[row, positions], shown[row, positions]
         shown = np.where(after == self._vocabulary.mask_id, MASK, after)
-        used = np.arange(order.shape[1]) < counts[:, None]
-        masks = Masks(np.zeros((len(ids), self._slots), np.uint16),
-                      np.full((len(ids), self._slots), KEEP, np.int32), counts.astype(np.uint16))
-        masks.positions[masks.used] = order[used]
-        masks.replacements[masks.used] = np.where(after == before, KEEP, shown)[used]
+        masks, cut = Masks.gather(row, positions, np.where(after == before, KEEP, shown), len(ids),
+                                  self._slots)
+        self.cut += cut
         return masks
 
 
