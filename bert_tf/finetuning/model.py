@@ -35,6 +35,29 @@ _of_lstms = only("feature_layers")
 
 
 @dataclasses.dataclass
+class JobFlags:
+    """Model, and what to do with it."""
+
+    do_train: bool = option(False, "Fine-tune, on the training files.")
+    do_eval: bool = option(False, "Score the model, on the files that have labels.")
+    do_predict: bool = option(False, "Predict the test files.")
+    init_checkpoint: str = option(
+        "", "The initial checkpoint, a folder or file of any format. Without --do_train: the "
+        "fine-tuned model (default: the model in --output_dir).")
+    bert_config_file: str = option(
+        "", "The configuration of the model, such as bert_config.json; default: the file beside "
+        "--init_checkpoint. Without --init_checkpoint, training starts from random weights.")
+    vocab_file: str = option(
+        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.")
+
+    def check(self, settings: Any) -> None:
+        """Raises InputError if there is nothing to do, or a value can't be."""
+        check(self)
+        if not (self.do_train or self.do_eval or self.do_predict):
+            raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
+
+
+@dataclasses.dataclass
 class QuantisationFlags:
     """Quantisation: numbers of a few bits."""
 
@@ -81,15 +104,9 @@ class QuantisationFlags:
 
 
 @dataclasses.dataclass
-class ModelFlags(QuantisationFlags):
+class ModelFlags(QuantisationFlags, JobFlags):
     """Model, and what to do with it."""
 
-    do_train: bool = option(False, "Fine-tune, on the training file.")
-    do_eval: bool = option(False, "Score the model, on the files that have labels.")
-    do_predict: bool = option(False, "Predict the test files.")
-    init_checkpoint: str = option(
-        "", "The initial checkpoint, a folder or file of any format. Without --do_train: the "
-        "fine-tuned model (default: the model in --output_dir).")
     ensemble: list[str] = without("do_train")(
         [], "Folders of fine-tuned models, instead of --init_checkpoint. Their predicted "
         "probabilities or numbers are averaged, scored and written.", rare=True)
@@ -97,11 +114,6 @@ class ModelFlags(QuantisationFlags):
         None, "Train the head of --init_checkpoint further; false: begin with a new head. Default: "
         "further, if the model was fine-tuned for the same kind of task with the same labels; with "
         "several tasks, a new head.")
-    bert_config_file: str = option(
-        "", "The bert_config.json of the model; default: the file beside --init_checkpoint. "
-        "Without --init_checkpoint, training starts from random weights.")
-    vocab_file: str = option(
-        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.")
     do_lower_case: bool | None = option(
         None, "Lower-case the text. Default: as in pre-training, if the files beside the model say "
         "so; else true, unless the vocabulary has capital letters.")
@@ -131,16 +143,13 @@ class ModelFlags(QuantisationFlags):
         "instead.")
 
     def check(self, settings: FineTuneSettings) -> None:
-        """Raises InputError if there is nothing to do, or if trials would be compared by a score
-        that no flag asks for."""
+        """See `JobFlags`; also if trials would be compared by a score that no flag asks for."""
         if self.do_train and not self.do_eval and (
                 settings.num_trials > 1 or settings.grid or settings.early_stopping):
             raise InputError("--num_trials, --grid and --early_stopping choose by the score; give "
                              "--do_eval too.")
-        check(self)
+        super().check(settings)
         settings.trials()
-        if not (self.do_train or self.do_eval or self.do_predict):
-            raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
         if self.ensemble and (self.init_checkpoint or self.keep_head):
             raise InputError("--ensemble names models that are fine-tuned already; leave out "
                              "--init_checkpoint and --keep_head.")

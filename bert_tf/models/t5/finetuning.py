@@ -12,9 +12,9 @@ from bert_tf.config import T5Config
 from bert_tf.data.batches import bucketing
 from bert_tf.errors import InputError, counted
 from bert_tf.finetuning.member import Member
-from bert_tf.finetuning.model import open_beginning
+from bert_tf.finetuning.model import JobFlags, open_beginning
 from bert_tf.finetuning.run import FineTuneRun, padding_of
-from bert_tf.flags import check, option
+from bert_tf.flags import option
 from bert_tf.kept import check_same, differences
 from bert_tf.models.t5.scores import TextPredictions
 from bert_tf.models.t5.task_files import TextFile, TextFlags, check_labels, longest_target
@@ -32,21 +32,9 @@ LONGEST_INPUT = 512     # tokens, if no flag says otherwise
 
 
 @dataclasses.dataclass
-class TextModelFlags:
+class TextModelFlags(JobFlags):
     """Model, and what to do with it."""
 
-    do_train: bool = option(False, "Fine-tune, on the training files.")
-    do_eval: bool = option(
-        False, "Score the model on the dev files; during training too, every --eval_steps.")
-    do_predict: bool = option(False, "Predict the test files.")
-    init_checkpoint: str = option(
-        "", "The initial checkpoint, a folder or file of any format. Without --do_train: the "
-        "fine-tuned model (default: the model in --output_dir).")
-    bert_config_file: str = option(
-        "", "The configuration of the model; default: the file beside --init_checkpoint. Without "
-        "--init_checkpoint, training starts from random weights.")
-    vocab_file: str = option(
-        "", "The vocabulary of the tokenizer; default: the file beside --init_checkpoint.")
     max_seq_length: int | None = option(
         None, "Maximum tokens of an input, with its end token; longer inputs are cut. Default: as "
         "in the fine-tuned model, else 512.", least=2)
@@ -72,13 +60,10 @@ class TextModelFlags:
     attention_mask_heads, reverse_head_mask = (), False     # flags for encoders alone
 
     def check(self, settings: StepSettings) -> None:
-        """Raises InputError if there is nothing to do, or a value can't be."""
         if self.early_stopping and not (self.do_eval and settings.eval_steps):
             raise InputError("--early_stopping chooses by the score; give --do_eval and "
                              "--eval_steps too.")
-        if not (self.do_train or self.do_eval or self.do_predict):
-            raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
-        check(self)
+        super().check(settings)
 
 
 def open_texts(text_flags: TextFlags, job: TextModelFlags, settings: StepSettings) -> FineTuneRun:
