@@ -78,7 +78,11 @@ def test_the_summary_of_transformers_has_an_activation_without_the_projection(pr
     values = json.loads(path.read_text())
     assert (values["summary_activation"], values["summary_use_proj"]) == (
         "tanh" if projects else "", projects)
-    assert checkpoints.read(tmp_path / "hf").config == config
+    weights = checkpoints.read(tmp_path / "hf")
+    assert weights.config == config
+    # Other commands read the folder too, and have no --hidden_act.
+    assert ["bert-convert-checkpoint --hidden_act=gelu" in note
+            for note in weights.notes] == [True] * (not projects)
     for changes, message in (({"summary_activation": "" if projects else "tanh"},
                               "config.json: summary_activation must be"),
                              ({"bi_data": True}, "config.json: bi_data must be False, not True")):

@@ -26,7 +26,7 @@ _BEAMS = {"start_n_top": "num_starts", "end_n_top": "num_ends"}
 _LOGITS = {"tagging": "classifier", "answer_span": "qa_outputs"}
 _PROBLEMS = {"multi_label_classification": "multi_label", "regression": "regression"}
 _ERF_NOTE = ("transformers computes the exact GELU where its file has \"gelu\", but XLNet was "
-             "trained with the tanh form; give --hidden_act=gelu to take that.")
+             "trained with the tanh form; bert-convert-checkpoint --hidden_act=gelu changes it.")
 _SPAN_NOTE = ("transformers gives XLNet the passage before the question; a head that was trained "
               "with --squad_style=bert expects it behind.")
 
