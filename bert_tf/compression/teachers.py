@@ -139,6 +139,9 @@ class Teachers:
                              f"{saved.kind.title}{', with the labels ' if saved.labels else ''}"
                              f"{', '.join(saved.labels)}, not for {task.name}; name a model of "
                              "this task.")
+        for teacher in self.members:
+            teacher.saved.check_texts(task.kind.num_texts(task),
+                                      f"--teacher={teacher.folder}: {task.name}")
 
     @property
     def read_documents(self) -> bool:

@@ -551,6 +551,14 @@ def test_heads_of_pruned_models_are_not_compared(models):
         teacher.check(own, tokenizer, 16)
 
 
+def test_a_teacher_of_single_texts_does_not_answer_pairs(data, models):
+    """The labels of two tasks may have the same names, as CoLA's and MRPC's."""
+    pairs = TaskFlags(data_dir=str(data), **TABLES, text_b_column="text").read_task(
+        "classification")
+    with pytest.raises(InputError, match="has 2 texts, but the model was trained on .* 1 text;"):
+        teachers.Teachers((teachers.Teacher(models[0]),)).check(pairs)
+
+
 @pytest.mark.parametrize("changes, message", [
     ({"recipe": "pkd"}, "compares the vectors of layers"),
     *(({"recipe": "pkd", "student": "MODEL", "student_layers": ["0"], "patience_layers": layers},
