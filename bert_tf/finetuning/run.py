@@ -163,8 +163,8 @@ class FineTuneRun:
         if any(member.is_degenerate(split, answered[split]) for split in scored):
             print(training.trials.ONE_ANSWER, *member.advice(), flush=True)
             if self.flags.do_train and self.flags.keep_head:
-                print(f"The training began with the head of {self.model.path}; --keep_head=False "
-                      "begins with a new one.", flush=True)
+                print(f"The training began with the head of {self.model.path}; bert-finetune "
+                      "--keep_head=False begins with a new one.", flush=True)
         for name, value in scores.items():
             print(f"{name} = {value:.4f}", flush=True)
         task = member.task
