@@ -123,7 +123,7 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
     """Runs the command."""
     make_folder(job.output_dir, "output_dir")
     curve = Curve(job, task_flags)
-    flags.keep(job, job.output_dir)         # not if the model is refused
+    flags.keep(job, job.output_dir, trains=False)       # not if the model is refused
     print(f"{curve.metric} on {counted(curve.examples, 'example')}: {curve.whole:.2f}", flush=True)
     lines = {order: list(show(curve, order))
              for order in (["given"] if job.prune_heads else job.orders)}

@@ -193,7 +193,7 @@ def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.nda
 def main(job: HeadsFlags) -> None:
     make_folder(job.output_dir, "output_dir")
     scorer = Scorer(job)
-    flags.keep(job, job.output_dir)
+    flags.keep(job, job.output_dir, trains=False)
     scores = try_all(scorer)
     (heads, chances), whole = scores["without_head"], scorer.whole
     entropies = {}

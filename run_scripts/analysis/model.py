@@ -73,7 +73,7 @@ def open_encoder(job: ModelFlags) -> Any:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} was pruned, so its layers "
                          "differ in heads or units; name the model before pruning.")
     make_folder(job.output_dir, "output_dir")
-    flags.keep(job, job.output_dir)
+    flags.keep(job, job.output_dir, trains=False)
     return model
 
 

@@ -32,7 +32,7 @@ from run_scripts.analysis import (
     senses,
 )
 from run_scripts.analysis.attention import read_features
-from run_scripts.analysis.model import ModelFlags
+from run_scripts.analysis.model import ModelFlags, open_encoder
 from tests.goldens import at_hand
 from tests.training import tiny
 
@@ -64,6 +64,12 @@ def fixture_model(tmp_path_factory):
 
 def flags_of(model, folder):
     return ModelFlags(init_checkpoint=str(model), output_dir=str(folder), max_seq_length=24)
+
+
+def test_the_flags_of_a_training_stay(model, tmp_path, as_program):
+    (tmp_path / "flags.txt").write_text("# bert-finetune --flagfile=THIS_FILE\n--do_train\n")
+    open_encoder(as_program(flags_of(model, tmp_path)))
+    assert (tmp_path / "flags.txt").read_text().endswith("\n--do_train\n")
 
 
 def test_attention(model, tmp_path, capsys):

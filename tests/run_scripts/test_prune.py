@@ -58,6 +58,13 @@ def flags(model, output, **change):
         model_dir=str(model), output_dir=str(output), **change)
 
 
+def test_the_flags_of_a_training_stay(model, tmp_path, eagerly, as_program):
+    (tmp_path / "flags.txt").write_text("# bert-finetune --flagfile=THIS_FILE\n--do_train\n")
+    task, job = flags(model, tmp_path, prune_heads=["1:1"])
+    prune.main(task, as_program(job))
+    assert (tmp_path / "flags.txt").read_text().endswith("\n--do_train\n")
+
+
 def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch, capsys):
     """The smaller model answers as the masked one; scores that are known are not measured again."""
     job = {"orders": ["importance", "oracle"], "prune_percent": ["50", "100"]}
