@@ -1,5 +1,6 @@
 """All programs, their descriptions and their flags."""
 
+import contextlib
 import dataclasses
 import functools
 
@@ -39,6 +40,15 @@ def share_out(values, *kinds):
     assert set(values) <= set().union(*names), set(values) - set().union(*names)
     return [kind(**{name: values[name] for name in values.keys() & own})
             for kind, own in zip(kinds, names)]
+
+
+@contextlib.contextmanager
+def refused(*parts):
+    """Expects an `InputError` in one sentence that has these parts."""
+    with pytest.raises(InputError) as error:
+        yield
+    message = str(error.value)
+    assert all(str(part) in message for part in parts) and "\n" not in message, message
 
 
 def refusal(command, *arguments):

@@ -33,9 +33,8 @@ def left_over(folder):
 ])
 def test_bad_text(prepare, tmp_path, texts, parts):
     for piece_bytes in (1, 1 << 20):
-        with pytest.raises(InputError) as error:
+        with programs.refused(*parts):
             prepare(texts, piece_bytes=piece_bytes)
-        assert all(part in str(error.value) for part in parts), error.value
         left = [path.name for path in left_over(tmp_path)]
         if "is not UTF-8" in parts[0]:      # found when its piece is made; others are kept
             assert "r.manifest.json" not in left and all(
@@ -110,9 +109,8 @@ def test_text_that_makes_no_record_is_not_called_empty(prepare, tmp_path):
 ])
 def test_bad_flags(prepare, tmp_path, monkeypatch, flags, parts):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError) as error:
+    with programs.refused(*parts):
         prepare(GOOD, **flags)
-    assert all(part in str(error.value) for part in parts), error.value
     assert not left_over(tmp_path)
     assert (tmp_path / "text0.txt").read_bytes() == GOOD
 
@@ -124,9 +122,8 @@ def test_bad_flags(prepare, tmp_path, monkeypatch, flags, parts):
 ])
 def test_bad_vocabulary(prepare, tmp_path, vocab_file, change, parts):
     vocab_file.write_text(change(vocab_file.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(InputError) as error:
+    with programs.refused(*parts):
         prepare(GOOD)
-    assert all(part in str(error.value) for part in parts), error.value
     assert not left_over(tmp_path)
 
 

@@ -17,6 +17,7 @@ from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 from data_prep import containers, corpora, extract_text, wikipedia
+from tests.programs import refused
 
 WORDS = ["the", "cat", "sat", "größer", "mat", "日本", "run", "of", "tree"]
 
@@ -213,9 +214,8 @@ def test_line_breaks_may_end_paragraphs(tmp_path):
 ])
 def test_refusals(tmp_path, name, content, parts):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as error:
+    with refused(*parts):
         extract(tmp_path / "out", tmp_path / name)
-    assert all(part in str(error.value) for part in parts), error.value
     assert os.listdir(tmp_path) == [name]
 
 

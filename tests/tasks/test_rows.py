@@ -14,6 +14,7 @@ from bert_tf.tasks import json_elements
 from bert_tf.tasks import rows as rows_module
 from bert_tf.tasks.rows import Omissions, Table, read_lines
 from bert_tf.tasks.task import Split
+from tests.programs import refused
 
 
 def rows(path, columns, layout="tsv", header=True, omissions=None):
@@ -114,9 +115,8 @@ def test_jsonl(write):
 def test_malformed_lines_are_named_or_counted(write, name, content, where):
     path = write(content, name)
     layout = name[2:]
-    with pytest.raises(InputError) as error:
+    with refused(name, "--skip_malformed_lines", *where):
         rows(path, ["a", "b"], layout)
-    assert all(part in str(error.value) for part in [name, "--skip_malformed_lines", *where])
     omissions = Omissions(skip_malformed=True)
     assert len(rows(path, ["a", "b"], layout, omissions=omissions)) == 2
     assert omissions.malformed == 3
@@ -140,9 +140,8 @@ def test_malformed_lines_are_named_or_counted(write, name, content, where):
 ])
 def test_refused(write, name, content, columns, parts):
     path = write(content, name)
-    with pytest.raises(InputError) as error:
+    with refused(*parts):
         rows(path, columns, name[2:])
-    assert all(part in str(error.value) for part in parts), error.value
 
 
 def test_tensorflow_datasets_in_small(monkeypatch):
