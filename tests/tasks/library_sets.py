@@ -192,11 +192,6 @@ FILES = {
     "xnli-de": {f"XNLI/XNLI-1.0/xnli.{split}.tsv": _xnli(split) for split in ("dev", "test")} | {
         "XNLI/XNLI-MT-1.0/multinli/multinli.train.de.tsv": _tsv(
             ("premise", "hypo", "label"), ("e", "f", "entailment"), ("g", "h", "neutral"))},
-    "paws-x": {f"PAWS-X/x-final/{language}/{name}.tsv": _tsv(
-        ("id", "sentence1", "sentence2", "label"), ("1", f"{name} {language}", "b", "1"),
-        ("2", f"{language} \"c", "d", "0"))
-        for language in ("de", "en") for name in (
-            "dev_2k", "test_2k", {"en": "train"}.get(language, "translated_train"))},
     "squad": {f"SQuAD/{split}-v1.1.json": _squad(1, count)
               for split, count in (("train", 3), ("dev", 2))},
     "squad_v2": {f"SQuAD/{split}-v2.0.json": _squad(2, count)

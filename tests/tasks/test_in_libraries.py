@@ -98,7 +98,7 @@ def same(name, files, library):
     """Compares all splits of a library's set with those of official files; returns their number."""
     task, count = placed(OF_SUITES[name], library), 0
     for split in task.splits:
-        if name in ("xnli", "paws-x") and split[-2:] not in ("en", "de", "in"):
+        if name == "xnli" and split[-2:] not in ("en", "de", "in"):
             continue        # two languages are enough
         if task.kind.name == "span":
             found, wanted = (read_questions(name, place.path(data_dir, split)) for place, data_dir
@@ -131,7 +131,7 @@ def fixture_places(tmp_path):
 
 
 # Splits that a library has; the tests of XNLI have two languages.
-SPLITS = {"xnli": 5, "paws-x": 5, "mnli": 5,
+SPLITS = {"xnli": 5, "mnli": 5,
           **dict.fromkeys(("ax-b", "ax-g", "squad", "squad_v2", "triviaqa"), 2)}
 
 
