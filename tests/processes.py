@@ -1,7 +1,8 @@
 """Processes of their own for tests, which need not start TensorFlow again.
 
-Each is forked from a server that has imported TensorFlow and Keras, started no thread of theirs,
-and imported nothing of this project: an import of TensorFlow takes longer than most tests.
+Each is forked from a server that has imported TensorFlow and Keras (`preload.py`), started no
+thread of theirs, and imported nothing of the package: an import of TensorFlow takes longer than
+most tests.
 """
 
 import atexit
@@ -18,7 +19,7 @@ import threading
 import traceback
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tensorflow", "keras"])
+_CONTEXT.set_forkserver_preload(["tests.preload"])
 # Whether TensorFlow and Keras stay as users have them, which takes the tests twice as long.
 PLAIN = os.environ.get("BERT_TF_TEST_PLAIN", "") not in ("", "0")
 # Graphs that run a few times on a few numbers don't repay what optimizing them takes.
