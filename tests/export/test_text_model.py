@@ -38,8 +38,8 @@ import json, sys
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
-path, signature, inputs, out = sys.argv[1:]
-function = tf.saved_model.load(path).signatures[signature]
+path, inputs, out = sys.argv[1:]
+function = tf.saved_model.load(path).signatures["serving_default"]
 outputs = function(**{k: tf.constant(v) for k, v in json.loads(inputs).items()})
 np.savez(out, **{k: v.numpy().astype("S" if v.dtype == tf.string else v.numpy().dtype)
                  for k, v in outputs.items()})
@@ -56,12 +56,9 @@ SETTINGS = {TextModel: {"max_seq_length": 40}, ChoiceModel: {"max_seq_length": 3
 
 @pytest.fixture
 def serve(tmp_path):
-    """A function that gives the outputs of a saved module, or of one that it saves, in another
-    process.
-    """
-    def run(module, signature="serving_default", **inputs):
-        path = module if isinstance(module, str) else save_model(module, tmp_path / "served")
-        processes.Process(SERVE, [path, signature, json.dumps(inputs), str(tmp_path / "out")],
+    """A function that gives the outputs of a saved module in another process."""
+    def run(path, **inputs):
+        processes.Process(SERVE, [path, json.dumps(inputs), str(tmp_path / "out")],
                           cwd=tmp_path).finish()
         return dict(np.load(tmp_path / "out.npz"))
     return run
@@ -96,12 +93,14 @@ def test_two_texts(make_model, vocabulary, tokenizer, check_equal):
     check_equal(outputs, model, tokenizer, pairs, longest=25)
 
 
-def test_choices(make_model, vocabulary, tokenizer, exported, serve, check_equal):
+def test_choices(make_model, vocabulary, tokenizer, exported):
     model, count = make_model("multiple_choice", vocabulary.size), 3
     contexts = LINES[::count][:20]
     choices = [[LINES[(row * 5 + i) % len(LINES)] for i in range(count)]
                for row in range(len(contexts))]
-    outputs = serve(exported(ChoiceModel, "multiple_choice"), context=contexts, choices=choices)
+    choose = exported(ChoiceModel, "multiple_choice").functions["serving_default"]
+    outputs = {name: value.numpy() for name, value in choose(
+        tf.constant(contexts), tf.constant(choices)).items()}
     features = features_of(tokenizer, [(context, choice) for context, row in zip(contexts, choices)
                                        for choice in row], 30)
     features = {name: rows.reshape(len(contexts), count, -1) for name, rows in features.items()}
@@ -161,13 +160,14 @@ def answers_of_run_squad(model, tokenizer, pairs, threshold=None, **settings):
 
 
 def test_answers_are_those_of_run_squad_in_passages_of_any_length(
-        make_model, vocabulary, tokenizer, exported, serve):
+        make_model, vocabulary, tokenizer, exported, serve, tmp_path):
     model, rng = make_model("answer_span", vocabulary.size), random.Random(4)
     passages = [line for line in LINES if tokenizer.encode(line) and not refused(line)]
     passages += [rng.choice([" ", "\n", "\u202f "]).join(
         rng.choices(passages, k=rng.randint(2, 40))) for _ in range(20)]
     questions = [f"what {'is ' * (row % 30)}{row}?" for row in range(len(passages))]
-    outputs = serve(exported(AnswerModel, "answer_span"), question=questions, passage=passages)
+    path = save_model(exported(AnswerModel, "answer_span"), tmp_path / "served")
+    outputs = serve(path, question=questions, passage=passages)
     expected, windows = answers_of_run_squad(model, tokenizer, list(zip(questions, passages)),
                                              **SETTINGS[AnswerModel])
     # NumPy's strings lose the zero bytes at their end.
@@ -251,7 +251,7 @@ def test_what_the_graph_is_not_sure_of_is_refused(saved):
         answer(tf.constant(["fine", "\ua7c0"]))
 
 
-def test_golden_lines_of_the_original(make_model, test_data, serve, check_equal):
+def test_golden_lines_of_the_original(make_model, test_data, check_equal):
     folder = test_data / "vocabs/bert-base-uncased"
     vocabulary = Vocabulary.from_file(folder / "vocab.txt")
     with open(test_data / "golden/tokenization_seed1.jsonl", encoding="utf-8") as file:
@@ -261,9 +261,9 @@ def test_golden_lines_of_the_original(make_model, test_data, serve, check_equal)
     assert refused.sum() < 0.02 * len(records)
     records = [record for record, is_refused in zip(records, refused) if not is_refused]
     model = make_model("classification", vocabulary.size)
-    outputs = serve(TextModel(model, vocabulary, max_seq_length=64),
-                    text=[record["text"] for record in records])
-    for row, record in zip(outputs["input_ids"], records):
+    outputs = TextModel(model, vocabulary, max_seq_length=64).functions["serving_default"](
+        tf.constant([record["text"] for record in records]))
+    for row, record in zip(outputs["input_ids"].numpy(), records):
         ids = [101, *record["bert-base-uncased"][:62], 102]
         assert row.tolist() == ids + [0] * (len(row) - len(ids))
     check_equal({name: value[:150] for name, value in outputs.items()}, model,
