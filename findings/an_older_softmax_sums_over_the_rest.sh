@@ -8,7 +8,8 @@
 # best tags sum to 0.4 in place of 8.6. A pooling with several heads, [texts, tokens, heads], weighs the tokens of
 # one head by the others, and the vectors are another model's. The adapter came in 2025 (pull request 6608 of
 # onnx/onnx); before, the conversion was refused. LogSoftmax is wrong likewise. Hardmax is wrong from 11 to 13,
-# where Softmax and LogSoftmax are right. The converted models pass the full check. No warning comes.
+# where Softmax and LogSoftmax are right. The converted models pass the full check, and no warning comes.
+# torch.onnx.export of torch 2.13.0 goes this way when it is asked for opset 12 or less, unless dynamo=False.
 #
 # Transpose to the last axis before a Softmax. Seen in November 2026 with Python 3.11. The script fails if this
 # changes.
