@@ -152,13 +152,13 @@ class BeamFinder(Finder):
 
     def predict(self, question):
         identity, options = self._spans.questions[question].id, self._options
-        nothing, odds = "empty", None
+        odds = None
         if options.version_2_with_negative:
             logits = self._outputs["answerable_logits"][self._rows(question)]
-            nothing, odds = "", logits.min(initial=_NO_SPAN).item()
+            odds = logits.min(initial=_NO_SPAN).item()
         n_best = self._distinct(question, self._candidates(question))
         if not n_best:
-            n_best = {nothing: (0.0, 0.0)}
+            n_best = {"empty": (0.0, 0.0)}
             if options.squad_style in ("albert", "xlnet"):
                 n_best = {"": (-_NO_SPAN, -_NO_SPAN)}
         return Prediction(identity, next(iter(n_best)), entries(n_best), odds,

@@ -98,6 +98,19 @@ def test_no_answer_is_allowed_at_all(tmp_path, negative, text, odds):
         (text, text, 1, odds)}
 
 
+@pytest.mark.parametrize("style, text", [("electra", "empty"), ("albert", ""), ("xlnet", "")])
+def test_no_pair_of_beams_is_allowed(tmp_path, style, text):
+    """What the originals' write_predictions writes then."""
+    case = squad_case.load("lower_v2", tmp_path)
+    spans = case.spans("predict")
+    beams = {"start_top_index": [2], "start_top_log_probs": [2], "end_top_index": [2, 2],
+             "end_top_log_probs": [2, 2], "answerable_logits": []}
+    found = find_answers(spans, {name: np.zeros([len(spans.start), *shape], int)
+                                 for name, shape in beams.items()}, case.tokenizer,
+                         AnswerOptions(20, 30, True, style))
+    assert {(p.text, p.null_odds) for p in found} == {(text, 0.0)}
+
+
 def test_two_questions_of_one_id(tmp_path):
     predictions = [Prediction(name, "x", []) for name in ("q1", "q2", "q1")]
     with pytest.raises(InputError, match="'q1' is 2 times"):
