@@ -67,9 +67,9 @@ def _save_time():
     keras_tracebacks.is_traceback_filtering_enabled = lambda: False
     # An operation of a graph remembers the lines that made it, which nobody asks for here.
     ops._create_c_op.__wrapped__.__defaults__ = None, False
-    # Tracing makes millions of objects that live on: looking through them less often saves time.
+    # Tracing makes millions of objects that live on: they are looked through once, while young.
     gc.freeze()
-    gc.set_threshold(200_000, 50, 1000)
+    gc.set_threshold(200_000, 10_000, 1000)
 
 
 def pytest_sessionfinish():

@@ -134,7 +134,7 @@ def _run(connection, code, arguments, cwd, environment, optimizer_options, eager
     os.chdir(cwd)
     sys.argv = ["-c", *arguments]
     gc.freeze()
-    gc.set_threshold(200_000, 50, 1000)     # as in conftest.py
+    gc.set_threshold(200_000, 10_000, 1000)     # as in conftest.py
     config = sys.modules["tensorflow"].config
     if optimizer_options:
         config.optimizer.set_experimental_options(optimizer_options)
