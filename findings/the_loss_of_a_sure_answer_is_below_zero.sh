@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # daft 0.7.26, vortex-data 0.93.0 and pyarrow 25.0.1: -0.0 is not 0.0, so rows are lost where a loss is zero.
 #
-# The loss of an answer that a model is sure of, -log(1.0), is -0.0 in NumPy, TensorFlow and all others, and so is a
+# The loss of an answer that a model is sure of, -log(1.0), is -0.0 in NumPy and TensorFlow, and so is a
 # rounded small negative score, or 0 times -1. By IEEE 754, and in Python, NumPy, polars and DuckDB, it equals 0.0.
 # Filters of daft and of a Vortex file order numbers by their bits instead: "loss >= 0" drops these rows, "loss < 0"
 # finds them and "loss == 0" misses them. A check that no loss is negative fails on good data, and a filter loses the
