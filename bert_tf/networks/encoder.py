@@ -30,6 +30,7 @@ class BertEncoder(Bert):
     """
 
     also_reads: tuple[str, ...] = ("task_ids", *PACKED)
+    layer_class: Any = EncoderLayer
 
     def make_embeddings(self, **kwargs: Any) -> Any:
         return EncoderEmbeddings(self.config, **kwargs)
@@ -55,7 +56,7 @@ class BertEncoder(Bert):
         return [layers[pair] for pair in self.config.layer_weights]
 
     def make_layer(self, *shared: EncoderLayer | None, **kwargs: Any) -> Any:
-        return EncoderLayer(self.config, *shared, **kwargs)
+        return self.layer_class(self.config, *shared, **kwargs)
 
     def make_pooler(self) -> Any:
         if not self.config.has_pooler:

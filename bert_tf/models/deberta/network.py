@@ -21,7 +21,7 @@ class Deberta(BertEncoder):
     """
 
     also_reads = ()
-    packs = False
+    layer_class, packs = DebertaLayer, False
 
     def make_layers(self) -> list[Any]:
         policy = self.dtype_policy
@@ -34,9 +34,6 @@ class Deberta(BertEncoder):
             layer.attention.distances, layer.convolution = self.distances, None
         layers[0].convolution = self.convolution
         return layers
-
-    def make_layer(self, *shared: Any, **kwargs: Any) -> DebertaLayer:
-        return DebertaLayer(self.config, *shared, **kwargs)
 
     def make_pooler(self) -> Any:
         return self.dense(self.config.hidden_size,

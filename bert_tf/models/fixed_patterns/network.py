@@ -8,7 +8,6 @@ from keras import ops
 from bert_tf.config import FixedPatternConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.models.fixed_patterns.layers import FixedPatternLayer, fixed_patterns
 from bert_tf.networks.encoder import BertEncoder
 
@@ -17,14 +16,11 @@ from bert_tf.networks.encoder import BertEncoder
 class FixedPatternEncoder(BertEncoder):
     """A `BertEncoder` with given maps, and no queries and keys, for each layer's first heads."""
 
-    packs = False
+    layer_class, packs = FixedPatternLayer, False
 
     def __init__(self, config: FixedPatternConfig, name: str = "bert", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.reads = (*BertEncoder.reads, *config.further_features)
-
-    def make_layer(self, *shared: EncoderLayer | None, **kwargs: Any) -> EncoderLayer:
-        return FixedPatternLayer(self.config, *shared, **kwargs)
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
         """The bias of the learned heads, and the maps of the others. InputError: patterns count

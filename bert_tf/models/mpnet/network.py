@@ -56,6 +56,8 @@ class MPNetLayer(EncoderLayer):
 class MPNet(BertEncoder):
     """A `BertEncoder` without segments, whose layers share a bias of scores by distance."""
 
+    layer_class = MPNetLayer
+
     def make_layers(self) -> list[Any]:
         self.distance_bias = DistanceBias(self.config, name="relative_attention_bias",
                                           dtype=self.dtype_policy)
@@ -63,9 +65,6 @@ class MPNet(BertEncoder):
         for layer in layers:
             layer.attention.distance_bias = self.distance_bias
         return layers
-
-    def make_layer(self, *shared: Any, **kwargs: Any) -> MPNetLayer:
-        return MPNetLayer(self.config, *shared, **kwargs)
 
     def build_layers(self) -> None:
         with keras.name_scope("encoder"):
