@@ -314,6 +314,30 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         return self.output_(self.intermediate(x), x, seeds[2]), maps
 
 
+@register
+class PredictionLayer(FromConfig, keras.layers.Layer):
+    """The hidden layer that makes the vectors that predict tokens, of width X, in general E."""
+
+    part: str | None = None
+
+    def __init__(self, config: Sizes, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.make_parts()
+
+    def make_parts(self) -> None:
+        width = self.config.prediction_width
+        self.transform = self.dense(width, activation=ACTIVATIONS[self.config.hidden_act])
+        self.norm = LayerNorm(self.config, width, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.transform.build((None, None, self.config.hidden_size))
+        self.norm.build()
+
+    def call(self, x: Tensor) -> Tensor:
+        """float [..., H] -> [..., X]."""
+        return self.norm(self.transform(x))
+
+
 def rematerialized(layer: Callable, x: Tensor, bias: Any, dropout_seed: Tensor | None
                    ) -> tuple[Tensor, dict[str, Tensor]]:
     """Returns the output of a layer with `TransformerLayer`'s interface, [B, S, H], and no maps.

@@ -7,13 +7,12 @@ embeddings, V vocabulary, X width of the vectors that predict tokens, in general
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 from keras import ops
 
-from bert_tf.bert.layers import LayerNorm, gather
+from bert_tf.bert.layers import PredictionLayer, gather
 from bert_tf.config import BertConfig
-from bert_tf.layers.base import FromConfig, Tensor, register, variant
-from bert_tf.layers.functions import ACTIVATIONS, vocabulary_logits
+from bert_tf.layers.base import Tensor, register, variant
+from bert_tf.layers.functions import vocabulary_logits
 from bert_tf.objectives.base import Batch, LabelHead, Objective
 
 
@@ -36,27 +35,6 @@ def to_slots(values: Tensor, batch: Batch) -> Tensor:
     shape = ops.shape(batch["masked_lm_positions"])
     return ops.reshape(ops.scatter(batch["predictions"][:, None], values, (shape[0] * shape[1],)),
                        shape)
-
-
-@register
-class PredictionLayer(FromConfig, keras.layers.Layer):
-    """The hidden layer that makes the vectors [B, P, X] that predict tokens."""
-
-    part = None
-
-    def __init__(self, config: BertConfig, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        width = config.prediction_width
-        self.transform = self.dense(width, activation=ACTIVATIONS[config.hidden_act])
-        self.norm = LayerNorm(config, width, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.transform.build((None, None, self.config.hidden_size))
-        self.norm.build()
-
-    def call(self, x: Tensor) -> Tensor:
-        """float [..., H] -> [..., X]."""
-        return self.norm(self.transform(x))
 
 
 @register

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_tf.bert.layers import Embeddings, LayerNorm, attend
+from bert_tf.bert.layers import Embeddings, LayerNorm, PredictionLayer, attend
 from bert_tf.layers.base import FromConfig, Tensor, register, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.encoder import EncoderEmbeddings
@@ -316,22 +316,14 @@ class ModernBertEmbeddings(EncoderEmbeddings):
 
 
 @register
-class HiddenLayer(FromConfig, keras.layers.Layer):
-    """The hidden layer of every head: a dense layer, its activation, and a norm."""
+class HiddenLayer(PredictionLayer):
+    """The hidden layer of every head."""
 
     part = "pooler"
 
-    def __init__(self, config: ModernBertConfig, **kwargs: Any):
-        super().__init__(config, **kwargs)
+    def make_parts(self) -> None:
+        config = self.config
         self.transform = self.dense(
             config.hidden_size, activation=ACTIVATIONS[config.classifier_activation],
             use_bias=config.classifier_bias, initializer=config.output_initializer)
         self.norm = make_norm(config, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.transform.build((None, None, self.config.hidden_size))
-        self.norm.build()
-
-    def call(self, x: Tensor) -> Tensor:
-        """float [..., H] -> the same shape."""
-        return self.norm(self.transform(x))
