@@ -156,16 +156,13 @@ class Elmo(Network):
 _EPSILON = 1e-6
 
 
-class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
+class NormalizedEmbeddings(WordTable):
     """Embeddings with mean 0 and variance 1 over the words of a text. `token_counts`, float [V],
     has each word's frequency in the text: a weight that is not trained, initially all 1."""
 
     def build(self, input_shape: Any = None) -> None:
-        config = self.config
-        self.word_embeddings = self.add_weight(
-            (config.vocab_size, config.embedding_size), keras.initializers.RandomUniform(-1, 1),
-            name="word_embeddings")
-        self.token_counts = self.add_weight((config.vocab_size,), "ones", trainable=False,
+        super().build()
+        self.token_counts = self.add_weight((self.config.vocab_size,), "ones", trainable=False,
                                             name="token_counts")
 
     def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
@@ -193,7 +190,8 @@ class SequenceLstm(Network):
 
     def __init__(self, config: SequenceLstmConfig, name: str = "sequence_lstm", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-        self.embeddings = NormalizedEmbeddings(config, name="embeddings", dtype=self.dtype_policy)
+        self.embeddings = NormalizedEmbeddings(config, config.embedding_size, 1, name="embeddings",
+                                               dtype=self.dtype_policy)
         widths = [config.embedding_size] + [config.hidden_size] * (config.num_hidden_layers - 1)
         self.lstms = [Lstm(width, config.hidden_size, name=f"lstm_{i}", dtype=self.dtype_policy)
                       for i, width in enumerate(widths)]
