@@ -114,6 +114,9 @@ class FineTuneRun:
     def _save_tasks(self):
         for member in self.members:
             make_folder(member.folder, "output_dir")
+            if self.note:       # no task.json: its head can't predict
+                self.model.tokenizer.save(member.folder)
+                continue
             saved = self.is_trained and SavedTask.read(member.folder)
             save_task(member.folder, member.task, member.model,
                       {**getattr(saved, "options", {}), **member.options})

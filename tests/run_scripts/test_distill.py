@@ -349,7 +349,7 @@ def test_smoothness_without_gold_labels_is_refused(data, models, taggers, tmp_pa
 
 def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
     def encoder(folder):
-        return bert_tf.open_model(str(folder), finetuned=True).learner().encoder.get_weights()
+        return bert_tf.open_model(str(folder)).network().get_weights()
 
     layers, small = tmp_path / "layers", tmp_path / "small"
     distilled(data, models[:1], layers, {"num_train_epochs": 5.0, "iterations_per_loop": 1,
@@ -359,6 +359,9 @@ def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
         losses = [line[f"{name}/loss"] for line in lines if f"{name}/loss" in line]
         assert len(losses) == 5 and losses[-1] < losses[0]
     assert not (layers / "metrics.json").exists()           # the head has not learned
+    for use in (bert_tf.Predictor, lambda folder: teachers.Teacher(folder)):
+        with pytest.raises(InputError, match="there is no task.json"):
+            use(str(layers))
     distilled(data, models[:1], small, {"num_train_steps": 1, "learning_rate": 0.0},
               recipe="tinybert", student=str(layers))
     assert all(map(np.array_equal, encoder(layers), encoder(small)))
