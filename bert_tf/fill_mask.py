@@ -211,6 +211,9 @@ class FillMask:
 
     def _rows_of_tokens(self, text, where):
         """Yields a row for each token, which alone is masked."""
+        if isinstance(text, tuple):     # of a line of two texts, too
+            raise InputError(f"{where} has {len(text)} parts; give one text, whose tokens are "
+                             "masked one at a time.")
         ids = self._encode_plain(text, where)
         if not ids:
             raise InputError(f"{where} has no token; give a text of at least one word.")

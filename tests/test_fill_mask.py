@@ -193,6 +193,7 @@ def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
     (lambda fill: fill.next_sentence(np.array(["a", "b"])), "pair 0 must be a tuple"),
     (lambda fill: fill.next_sentence("a"), "pair 0 must be a tuple of two texts"),
     (lambda fill: fill.pseudo_perplexity(["a", " "]), "text 1 has no token"),
+    (lambda fill: fill.pseudo_perplexity([("a", "b")]), "text 0 has 2 parts; give one text"),
 ])
 def test_what_cannot_be_asked_is_named(fill, ask, part):
     with pytest.raises(InputError, match=part):
