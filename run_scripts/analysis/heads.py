@@ -95,6 +95,9 @@ class Scorer:
         self.split = self.model.split(job.split, job.examples)
         self._kept = kept_scores(job.output_dir, job.model_dir, self.split, form=job.form)
         self.progress: Any = None       # called after each score
+        self.chosen_on: Any = None      # opened before scores take their time
+        if job.reverse_head_mask:
+            self.chosen_on = self.model.split(job.choose_split, job.choose_examples)
         self._answers = self.split.answer()
         self.whole = self.split.score(self._answers)
 
@@ -141,10 +144,10 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
     return scores
 
 
-def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
+def try_alone(scorer: Scorer) -> list[dict]:
     """Returns, for each row of layers that share heads, the head that is best alone on
     --choose_split, and the score with it alone."""
-    chosen_on = scorer.model.split(job.choose_split, job.choose_examples)
+    chosen_on = scorer.chosen_on
     count, rows = scorer.encoder.config.num_attention_heads, []
     sharing = analysis.sharing(scorer.encoder)
     scorer.progress = TimeLeft("scores", len(sharing) * (count + 1))
@@ -223,7 +226,7 @@ def main(job: HeadsFlags) -> None:
         "p_without_head": chances.tolist(), "without_layer": scores["without_layer"][0].tolist(),
         "p_without_layer": scores["without_layer"][1].tolist(), **entropies}
     if job.reverse_head_mask:
-        described["one_head_alone"] = try_alone(scorer, job)
+        described["one_head_alone"] = try_alone(scorer)
     write_json(os.path.join(job.output_dir, "heads.json"), described)
     draw(os.path.join(job.output_dir, "heads.png"),
          f"{job.task}: {scorer.model.metric} {whole:.1f} on {scorer.split.size:,} examples, change "

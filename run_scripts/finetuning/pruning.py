@@ -62,6 +62,9 @@ class Curve:
             raise InputError(f"--model_dir: {job.model_dir} is quantised, so its parts can't be "
                              "removed or ordered by importance; prune the model before "
                              "quantisation, or give only --orders=oracle or random.")
+        self._named: list = []
+        if job.prune_heads not in ([], ["dead"]):
+            self._named = parse_heads(job.prune_heads, self.config, "prune_heads")
         self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size)
         self._names = list(attentions(self.model.learner.encoder))
         if is_t5:
@@ -89,9 +92,7 @@ class Curve:
 
     def given(self) -> list[tuple[int, int]]:
         """The heads of --prune_heads."""
-        if self.job.prune_heads == ["dead"]:
-            return compression.dead_heads(self.model.learner.encoder)
-        return parse_heads(self.job.prune_heads, self.config, "prune_heads")
+        return self._named or compression.dead_heads(self.model.learner.encoder)
 
     @property
     def _least(self):

@@ -440,9 +440,12 @@ def test_heads_that_layers_share(tmp_path):
     for change, message in (({"task": "sts-b"}, "--task=sts-b is of the kind regression"),
                             ({"data_dir": str(tmp_path)}, "there is no train.tsv"),
                             ({"model_dir": str(tmp_path)}, "--model_dir"),
+                            ({"reverse_head_mask": True, "output_dir": str(tmp_path / "new")},
+                             "train.tsv"),      # of --choose_split
                             ({"split": "train"}, "train.tsv")):
         with pytest.raises(InputError, match=message):
             heads.main(job(**change))
+    assert not (tmp_path / "new" / "scores.json").exists()
     with pytest.raises(InputError, match="--examples is -1"):
         job(examples=-1)
     with pytest.raises(InputError, match="but only --dev_file is given; give --choose_split="):

@@ -308,6 +308,12 @@ def test_heads_of_other_networks_are_only_switched_off(kind, model, tmp_path, ea
             prune.main(*flags(tmp_path / "model", tmp_path / "out", **{**job, **change}))
 
 
+def test_heads_that_are_not_there_are_refused_before_records_are_made(model, tmp_path):
+    with pytest.raises(InputError, match="--prune_heads: '9:1' names no head; give layer:head"):
+        prune.main(*flags(model, tmp_path, prune_heads=["9:1"]))
+    assert not list(tmp_path.iterdir())
+
+
 def test_errors_name_the_flag_of_the_command(model, tmp_path, monkeypatch):
     def refuse(*given):
         raise InputError("the model knows other labels; name another --init_checkpoint.")
