@@ -66,6 +66,11 @@ def vectors_of(sentences: list[Sentence], opened, encoder, length: int, layer: i
     if not usable:
         raise InputError(f"{what}: no word with a sense is within the first {length} tokens of its "
                          "sentence; give another file, or a larger --max_seq_length.")
+    total = sum(len(instances) for _, instances in sentences)
+    if (left_out := total - len(usable)):
+        print(f"{left_out:,} of {total:,} words of {what} are left out: they are not within the "
+              f"first {length} tokens of their sentence, or have no token; a larger "
+              "--max_seq_length takes more", flush=True)
     return usable, np.stack(vectors)
 
 

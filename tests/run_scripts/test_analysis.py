@@ -275,6 +275,10 @@ def test_senses(model, tmp_path, capsys):
     assert found["instances"] == 25 and found["1 nearest"] == found["30 nearest"] == 1
     assert found["most frequent sense"] == 3 / 25
     assert "25 senses of 3 lemmas" in capsys.readouterr().out
+    (tmp_path / "long.txt").write_text(text + "b\t_\t_\n" * 22 + "a\ta\t0\n")
+    senses.main(flags_of(model, tmp_path / "out"), dataclasses.replace(
+        job, eval_input_file=str(tmp_path / "long.txt")))
+    assert "1 of 26 words of --eval_input_file are left out" in capsys.readouterr().out
     with pytest.raises(InputError, match="--layer is 9"):
         senses.main(flags_of(model, tmp_path / "out"), dataclasses.replace(job, layer=9))
 
