@@ -209,7 +209,8 @@ def _check_texts(saved, head, folder):
     if head.get("orders", 1) > 1:
         raise InputError(f"--format=text: {folder} reads each pair of texts in both orders, and an "
                          "exported text model reads one; give --format=ids.")
-    unlike = [f"--{name}" for name in _UNLIKE if saved.options.get(name)]
+    unlike = [f"--{name}" for name in _UNLIKE if saved.options.get(name)
+              and (name != "hypothesis_first" or saved.task.kind.may_turn_pairs)]
     unlike += ["--squad_style=cmrc"] * (saved.options.get("squad_style") == "cmrc")
     if unlike:
         raise InputError(f"--format=text: {folder} was trained with {unlike[0]}, and an exported "

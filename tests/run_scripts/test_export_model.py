@@ -297,6 +297,12 @@ def test_texts_are_refused_that_are_packed_in_another_way(fine_tuned, tmp_path, 
         resolve(job(tmp_path, init_checkpoint=folder, **given))
 
 
+def test_no_order_of_texts_matters_to_a_tagger(fine_tuned, tmp_path):
+    """All models of several tasks have the option."""
+    folder = fine_tuned("Tagging", Task("x", "tagging", {}, ("O", "B-A")), hypothesis_first=True)
+    assert resolve(job(tmp_path, init_checkpoint=folder)).task == "tagging"
+
+
 def test_flags_come_before_what_was_saved(fine_tuned, tmp_path):
     folder = fine_tuned("AnswerSpan", Task("x", "span", {}), max_query_length=5,
                         max_answer_length=6)
