@@ -171,7 +171,7 @@ def check_parts(whole, first):
             init_checkpoint=str(whole), output="", format="ids"), bert_tf.open_model(whole))
     assert job.task == "encoder" and str(whole / "tasks" / "mood") in shown.getvalue()
     for arguments, part in (
-            ((whole,), "several tasks; name one of them with task= .*: mood, rating"),
+            ((whole,), "tasks, mood, rating.* with task= .*, such as .*/tasks/mood[.]$"),
             ((whole, 32, None, "mrpc"), "no task 'mrpc'; it has mood, rating")):
         with pytest.raises(InputError, match=part):
             bert_tf.Predictor(*arguments)
