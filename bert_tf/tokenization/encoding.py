@@ -104,12 +104,12 @@ class Memory(dict):
         return packed
 
 
-def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int,
+def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int | np.ndarray,
                    layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     """Truncates pairs as the original's `_truncate_seq_pair`: pops from the end of the longer text,
     of B where both are equally long (google-research/bert, run_classifier.py). Each part of a
     layout of `halves` is cut by itself. Lengths are int [B], 0 where there is no second text;
-    returns the two that fit."""
+    `max_seq_length` may be, too; returns the two that fit."""
     if layout.halves:       # openai/finetune-transformer-lm, transform_roc
         most = np.where(b_length > 0, max_seq_length // 2 - 2, layout.room(max_seq_length, False))
         return np.minimum(a_length, most), np.minimum(b_length, most)
@@ -192,8 +192,8 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
 
     Args:
         max_seq_length: S; None: the length of the longest sequence.
-        hypothesis_first: whether the second text is packed before the first, and single texts are
-            one token shorter.
+        hypothesis_first: whether the second text is packed before the first, with both separators
+            where one is empty, and single texts are one token shorter.
     """
     tokens, lengths = tokenizer.encode_lines([text for pair in texts for text in pair])
     lengths = lengths.reshape(len(texts), -1)
@@ -206,10 +206,11 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
         max_seq_length, fitting = int(layout.length(*lengths.T).max()) + hypothesis_first, lengths
     else:
         fitting = np.stack(truncate_pairs(
-            lengths[:, 0], lengths[:, 1], max_seq_length - (hypothesis_first and is_single),
+            lengths[:, 0], lengths[:, 1], max_seq_length - hypothesis_first * (lengths[:, 1] == 0),
             layout), 1)
     runs = [(starts[:, place], fitting[:, place]) for place in (0, 1)]
     if hypothesis_first and not is_single:
         runs.reverse()
     return (pack_pairs(tokens, *runs[0], *runs[1], max_seq_length, tokenizer.vocabulary,
-                       layout.pads_left), (fitting < lengths).any(1))
+                       layout.pads_left, hypothesis_first and not is_single),
+            (fitting < lengths).any(1))

@@ -20,8 +20,9 @@ from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import WordpieceTokenizer, open_tokenizer
 from bert_tf.tokenization.encoding import encode_pairs
+from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 
@@ -214,6 +215,21 @@ def test_texts_are_packed_as_the_originals(test_data):
         for place, used in enumerate(features["input_mask"].sum(1).astype(int)):
             assert [features[name][place, :used].astype(int).tolist() for name in (
                 "input_ids", "segment_ids")] == [ids[place] for ids in wanted]
+
+
+@pytest.mark.parametrize("texts, length, ids, segments", [
+    (["", "a b"], 8, [2, 4, 5, 3, 3], [0, 0, 0, 0, 1]),
+    (["", "a b c d"], 6, [2, 4, 5, 6, 3, 3], [0, 0, 0, 0, 0, 1]),
+    (["a b c d", ""], 6, [2, 3, 4, 5, 6, 3], [0, 0, 1, 1, 1, 1])])
+def test_an_empty_text_keeps_its_separator(texts, length, ids, segments):
+    """namisan/mt-dnn v0.1, prepro.py, build_data and build_qnnli."""
+    tokenizer = WordpieceTokenizer(Vocabulary(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcd", "[MASK]"]))
+    for features, _ in (encode_pairs([texts], tokenizer, length, hypothesis_first=True),
+                        encode_candidates([texts], tokenizer, length)):
+        used = features["input_mask"][0]
+        assert features["input_ids"][0][used].tolist() == ids
+        assert features["segment_ids"][0][used].astype(int).tolist() == segments
 
 
 def test_two_lines_of_a_question_are_an_example(tmp_path, tokenizer):

@@ -93,9 +93,11 @@ def encode_candidates(texts: list, tokenizer, max_seq_length: int) -> tuple[dict
     is_cut = np.zeros(len(texts), bool)
     for number in range(1, lengths.shape[1]):
         before = question
-        question, answer = truncate_pairs(question, lengths[:, number], max_seq_length,
-                                          vocabulary.layout)
+        question, answer = truncate_pairs(
+            question, lengths[:, number], max_seq_length - (lengths[:, number] == 0),
+            vocabulary.layout)
         is_cut |= (question < before) | (answer < lengths[:, number])
         packed.append(pack_pairs(tokens, starts[:, number], answer, starts[:, 0], question,
-                                 max_seq_length, vocabulary, vocabulary.layout.pads_left))
+                                 max_seq_length, vocabulary, vocabulary.layout.pads_left,
+                                 all_pairs=True))
     return {name: np.concatenate([one[name] for one in packed], 1) for name in packed[0]}, is_cut
