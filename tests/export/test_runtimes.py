@@ -66,12 +66,15 @@ def largest_difference(outputs, model, features):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_saved_model_of_ids(task, make_model, tmp_path):
-    model = make_model(task, 50)
-    features = make_features(choices=4, task=task)
-    path = save_model(IdsModel(model), tmp_path / "m", 3)
-    assert path.endswith("3")
-    outputs = tf.saved_model.load(path).signatures["serving_default"](
-        **{name: tf.constant(value) for name, value in features.items()})
+    """The signatures of all tasks; those without a head and with an input more are saved."""
+    model, features = make_model(task, 50), make_features(choices=4, task=task)
+    module = IdsModel(model)
+    serve = module.function.get_concrete_function()
+    if task in ("encoder", "masked_lm"):
+        path = save_model(module, tmp_path / "m", 3)
+        assert path.endswith("3")
+        serve = tf.saved_model.load(path).signatures["serving_default"]
+    outputs = serve(**{name: tf.constant(value) for name, value in features.items()})
     assert largest_difference(outputs, model, features)[0] < 1e-5
 
 
