@@ -11,6 +11,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.errors import InputError
+from bert_tf.finetuning.jobs import open_job
 from tests.finetuning.test_jobs import TOKENS
 from tests.run_scripts.test_run_classifier import VOCAB
 from tests.training import tiny
@@ -121,9 +122,9 @@ def test_numbers_of_another_range_get_a_new_head(base, tmp_path, capsys):
     model.save(tmp_path / "model")
     for labels, said in (([1900, 2020] * 4, "are far from the numbers that"),
                          ([2e5, 8e5] * 4, f"for regression of numbers around 500000, {FURTHER}")):
-        bert_tf.finetune(files_of(tmp_path, "regression", labels), tmp_path / "model",
-                         tmp_path / str(labels[0]), **STILL)
-        assert said in capsys.readouterr().out
+        run = open_job(files_of(tmp_path, "regression", labels), tmp_path / "model",
+                       tmp_path / str(labels[0]), **STILL)
+        assert said in capsys.readouterr().out and run.flags.keep_head == (FURTHER in said)
     model.fit(TEXTS, [1900, 2020] * 4, **STILL)
     assert all(1700 < answer["value"] < 2200 for answer in model.predict(TEXTS))
     model.fit(TEXTS[:1], [1999], **STILL)
@@ -140,9 +141,9 @@ def test_numbers_of_another_range_get_a_new_head(base, tmp_path, capsys):
 def test_other_tasks_get_a_new_head_and_say_so(labels, kind, more, reason, tuned, tmp_path, capsys):
     model = tuned("classification")
     capsys.readouterr()
-    bert_tf.finetune(files_of(tmp_path, kind, labels), model, tmp_path / "out", **STILL, **more)
+    run = open_job(files_of(tmp_path, kind, labels), model, tmp_path / "out", **STILL, **more)
     said = capsys.readouterr().out
-    assert NEW in said and reason in said and FURTHER not in said
+    assert NEW in said and reason in said and FURTHER not in said and not run.flags.keep_head
     with pytest.raises(InputError):
         bert_tf.finetune(files_of(tmp_path, kind, labels), model, tmp_path / "2", **STILL, **more,
                          keep_head=True)
@@ -154,7 +155,7 @@ def test_the_kind_of_the_model_is_named_where_no_flag_names_one(kind, tuned, tmp
     capsys.readouterr()
     files = files_of(tmp_path, kind, ["x", "y"] * 4 if kind == "multi_label" else LABELS[kind])
     del files["task_kind"]
-    bert_tf.finetune(files, model, tmp_path / "new", **STILL)
+    open_job(files, model, tmp_path / "new", **STILL)
     said = capsys.readouterr().out
     assert f"not for classification (--task_kind={kind} trains its head further)" in said
 
@@ -205,8 +206,8 @@ def test_numbers_that_mean_other_labels_get_a_new_head(base, tmp_path, capsys):
     bert_tf.finetune("cola", base, tmp_path / "1", data_dir=str(tmp_path / "cola"), **given)
     for task, said in (("mrpc", "a new head is trained, since"), ("cola", FURTHER)):
         capsys.readouterr()
-        bert_tf.finetune(task, tmp_path / "1", tmp_path / f"2{task}",
-                         data_dir=str(tmp_path / task), **given)
+        open_job(task, tmp_path / "1", tmp_path / f"2{task}", data_dir=str(tmp_path / task),
+                 **given)
         assert said in capsys.readouterr().out
 
 
@@ -220,5 +221,5 @@ def test_a_tagger_goes_on_in_its_scheme(scheme, base, tmp_path, capsys):
     assert FURTHER in capsys.readouterr().out
     assert is_same(head_of(tmp_path / "1"), head_of(tmp_path / "2"))
     (tmp_path / "words.txt").write_text("seen B-X\n1 I-X\n2 O\n\n3 B-Z\n4 O\n\n" * 3)
-    bert_tf.finetune(task, tmp_path / "1", tmp_path / "3", **given)
+    open_job(task, tmp_path / "1", tmp_path / "3", **given)
     assert NEW in capsys.readouterr().out
