@@ -364,7 +364,7 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
 
 
 def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
-    command = flags(do_train=True, num_train_steps=100_000)
+    command = flags(do_train=True, num_train_steps=100_000, iterations_per_loop=1)
     workers = processes.start_workers(SCRIPT, [command] * 2, eagerly=True)
     # After its second checkpoint has begun, of one every other report, the first one is written.
     workers[1].wait_for("step ", 5).send(signal.SIGTERM)
