@@ -15,7 +15,9 @@ from bert_tf.training.optimizers.table import OPTIMIZERS, PROGRESSIVE
 from tests.training.test_learner import CONFIG, make_batch, make_learner
 
 RATE, PARTS = 0.05, 4
-NAMES = [name for name in OPTIMIZERS if name != PROGRESSIVE]
+# The first of each class, and other forms of Adam's correction.
+NAMES = [*{row.kind: name for name, row in reversed(OPTIMIZERS.items()) if name != PROGRESSIVE
+           }.values(), "bert_adamw", "gpt_adam"]
 # With these, Keras's formula is that of AdamWeightDecay: its epsilon comes before the correction.
 LIKE_KERAS = {"epsilon": 1e-7, "epsilon_hat": True, "not_decayed": ()}
 SCHEDULE = {"peak": 0.1, "total_steps": 6, "warmup_steps": 2}
