@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_tf import checkpoints, networks, recipes
 from bert_tf.config import EncoderConfig, Sizes, published
+from bert_tf.config.encoder import BERT_TYPES
 from bert_tf.data import masking
 from bert_tf.data.batches.record_files import RecordFiles
 from bert_tf.data.records import manifest
@@ -235,6 +236,7 @@ def _fitting(job, config, recipe):
                          f"{recipe.network}; give a configuration of {recipe.network}.")
     if not isinstance(config, EncoderConfig):
         return config
+    changes = {}
     for key, least in (("model_type", None), ("directionality", EncoderConfig.directionality)):
         own, value = recipe.sizes.get(key, least), getattr(config, key)
         if own in (None, value):
@@ -242,8 +244,10 @@ def _fitting(job, config, recipe):
         if value != getattr(EncoderConfig, key):
             raise InputError(f"{path} has the {key} {value}, but recipe {recipe.name} trains the "
                              f"{key} {own}; change the configuration, or the recipe.")
-        config = dataclasses.replace(config, **{key: own})
-    return config
+        changes[key] = own
+    if not BERT_TYPES[changes.get("model_type", "bert")].has_segment_table:     # DistilBERT
+        changes |= {key: recipe.sizes[key] for key in ("pooler_type", "type_vocab_size")}
+    return dataclasses.replace(config, **changes)
 
 
 def _adapted(config, job, record):

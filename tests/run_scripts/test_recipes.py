@@ -468,11 +468,13 @@ def test_a_published_size_has_the_vocabulary_of_the_records(sized, records):
 
 
 def test_a_configuration_gets_the_type_of_the_recipe(sized, records, folder, tmp_path):
-    def config(path):
+    def config(path, recipe="sized"):
         return run_pretraining.read_network(PretrainingFlags(
-            [records("bert")], str(path), recipe="sized"))
+            [records("bert")], str(path), recipe=recipe))
 
     assert config(folder / "config.json").model_type == "albert"
+    distilbert = config(folder / "config.json", "distilbert")
+    assert (distilbert.pooler_type, distilbert.type_vocab_size) == ("first_token_relu", 1)
     tiny.config(model_type="electra").to_json_file(tmp_path / "electra.json")
     with pytest.raises(InputError, match="model_type electra, but recipe sized trains .* albert"):
         config(tmp_path / "electra.json")
