@@ -55,7 +55,7 @@ def test_the_reference_has_what_the_code_has(site, page, words):
 def test_the_reference_has_lists_and_code(site):
     page = (site / "reference/bert-finetune/index.html").read_text(encoding="utf-8")
     assert "<dt><code>--labelled_test</code>, default <code>false</code></dt>" in page
-    assert "<code>bert-finetune --task=MRPC" in page and "Example:" not in page
+    assert "<code>bert-finetune --train_file=mail.csv" in page and "Example:" not in page
     page = (site / "reference/bert-extract-text/index.html").read_text(encoding="utf-8")
     assert "Without <code>--input_file</code>" in page
     page = text_of(site, "reference/python/index.html")

@@ -277,7 +277,7 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
     model = bert_tf.TextModel.from_pretrained(folder / "model")
     with pytest.raises(InputError, match="dev_texts has 2 texts, but an example of texts has 1"):
         model.fit(["a", "b"], [0, 1], [("a", "b")], [0])
-    for texts, labels, part in (([], [], "0 texts and 0 labels"), (["a"], [], "1 texts and 0"),
+    for texts, labels, part in (([], [], "0 texts and 0 labels"), (["a"], [], "1 text and 0"),
                                 (["a", ("b", "c")], [0, 1], "text 1 is"),
                                 (["a"], None, "labels are None"),
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
@@ -291,7 +291,7 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
                                 (["a", "b"], (label for label in ("x", None)), "label 1 is None")):
         with pytest.raises(InputError, match=part):
             model.fit(texts, labels)
-    with pytest.raises(InputError, match="0 texts and 1 labels"):
+    with pytest.raises(InputError, match="0 texts and 1 label"):
         model.fit(["a", "b"], [0, 1], dev_labels=[0])
     with pytest.raises(InputError, match="dev_texts has 2 texts"):
         model.fit(iter(["a", "b"]), iter([0, 1]), iter([("a", "b")]), iter([0]))
