@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
@@ -448,6 +449,19 @@ def test_predictions_have_the_numbers_of_the_rows(tmp_path, name, content, rows)
     predictions = SplitPredictions(source)
     assert len(predictions.examples) == len(rows)
     assert list(predictions._numbers()) == rows
+
+
+def test_no_prediction_is_lost_if_a_file_gets_shorter_meanwhile(tmp_path):
+    path, lines = tmp_path / "a.csv", ["t,l", "x,1", "y", "z,2", "w,1"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    task = own_task("classification", {"dev": "a.csv"}, ["t"], "l", labels="12")
+    predictions = SplitPredictions(Source(task, "dev", str(path), skip_malformed_lines=True))
+    answers = {"probabilities": np.eye(2)[[0, 1, 0]]}
+    assert len(predictions.examples) == 3
+    path.write_text("\n".join(lines[:4]), encoding="utf-8")
+    with pytest.raises(ValueError, match="longer than argument 1"):
+        predictions.write(str(tmp_path), answers, np.array([0, 1, 0]), False)
+    assert not (tmp_path / "dev_predictions.jsonl").exists()
 
 
 def test_text_that_is_none(tmp_path):

@@ -362,7 +362,7 @@ class SplitPredictions:
         path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
         described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers)
         with write_aside(path) as file:
-            for index, entry in zip(self._numbers(), described):
+            for index, entry in zip(self._numbers(), described, strict=True):
                 file.write(json.dumps({"index": index, **entry}, ensure_ascii=False) + "\n")
         return [path, *self._task.kind.write_more(
             folder, self._source, self.examples, predicted, answers, is_test)]
