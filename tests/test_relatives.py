@@ -170,6 +170,19 @@ def test_use(kind, use, tmp_path):
         USES[use](made(kind), tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["deberta v2", "deberta v3"])
+def test_a_unit_with_the_factor_0_is_one_without_weights_to_the_output(kind):
+    learner = make(kind)
+    encoder, features = learner.encoder, rows(learner)
+    kernel = encoder.layers_[0].output_.projection.kernel
+    factors = np.ones((2, kernel.shape[0]), "float32")
+    factors[0, 3] = 0
+    outputs = encoder(features, unit_mask=factors)
+    kernel.assign(np.asarray(kernel) * factors[0][:, None])
+    np.testing.assert_allclose(outputs["sequence_output"], encoder(features)["sequence_output"],
+                               atol=1e-6)
+
+
 @pytest.mark.peer
 @pytest.mark.parametrize("kind", FORMS)
 def test_maps_are_those_of_transformers(kind, tmp_path):
