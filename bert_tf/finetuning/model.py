@@ -258,7 +258,9 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task
     """
     if flags.do_train and output_dir:
         there = os.path.join(output_dir, keras_file.NAME)
-        if exists(there) and not exists(os.path.join(task_dir or output_dir, TASK_FILE)):
+        # A student whose layers alone learned has trials, and no task.
+        if exists(there) and not (exists(os.path.join(task_dir or output_dir, TASK_FILE))
+                                  or not task_dir and training.trials.kept_trials(output_dir)):
             raise InputError(f"--output_dir: {there} is not a fine-tuned model, and it would be "
                              "overwritten; name another folder.")
     model = open_beginning(flags, output_dir)

@@ -1,6 +1,7 @@
 """Several models that answer together, and students that learn from stored answers."""
 
 import dataclasses
+import functools
 import json
 import random
 import shutil
@@ -352,8 +353,10 @@ def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
         return bert_tf.open_model(str(folder)).network().get_weights()
 
     layers, small = tmp_path / "layers", tmp_path / "small"
-    distilled(data, models[:1], layers, {"num_train_epochs": 5.0, "iterations_per_loop": 1,
-                                         "train_batch_size": 31}, recipe="tinybert_layers")
+    teach = functools.partial(distilled, data, models[:1], layers, {
+        "num_train_epochs": 5.0, "iterations_per_loop": 1, "train_batch_size": 31},
+        recipe="tinybert_layers")
+    teach()
     lines = [json.loads(line) for line in (layers / "metrics.jsonl").read_text().splitlines()]
     for name in ("attention_transfer", "hidden_transfer"):
         losses = [line[f"{name}/loss"] for line in lines if f"{name}/loss" in line]
@@ -362,6 +365,9 @@ def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
     for use in (bert_tf.Predictor, lambda folder: teachers.Teacher(folder)):
         with pytest.raises(InputError, match="there is no task.json"):
             use(str(layers))
+    before = (layers / "model.keras").read_bytes()
+    teach()         # the same command again
+    assert (layers / "model.keras").read_bytes() == before
     distilled(data, models[:1], small, {"num_train_steps": 1, "learning_rate": 0.0},
               recipe="tinybert", student=str(layers))
     assert all(map(np.array_equal, encoder(layers), encoder(small)))
