@@ -193,8 +193,11 @@ def test_a_card_names_no_folder_of_this_disk(tmp_path):
     assert model_card._shown("--input=../me/a.csv,~/b,glue/c.tsv") == "--input=a.csv,b,glue/c.tsv"
 
 
-def test_an_empty_folder_has_a_card_without_sections(tmp_path):
-    text = model_card.card(str(tmp_path))
+def test_an_empty_folder_has_a_card_without_sections(tmp_path, monkeypatch):
+    """A model without a base has nothing of a card where the command runs."""
+    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n")
+    monkeypatch.chdir(tmp_path)
+    text = model_card.card(str(tmp_path / "empty"))
     assert "## Scores" not in text and "## Licence" in text
     assert huggingface_hub.ModelCard(text).data.to_dict() == {"tags": ["bert"]}
 
