@@ -245,7 +245,7 @@ def _fitting(job, config, recipe):
             raise InputError(f"{path} has the {key} {value}, but recipe {recipe.name} trains the "
                              f"{key} {own}; change the configuration, or the recipe.")
         changes[key] = own
-    if not BERT_TYPES[changes.get("model_type", "bert")].has_segment_table:     # DistilBERT
+    if not BERT_TYPES[changes.get("model_type", "bert")].has_segment_table:
         changes |= {key: recipe.sizes[key] for key in ("pooler_type", "type_vocab_size")}
     return dataclasses.replace(config, **changes)
 
