@@ -9,8 +9,8 @@
 # has the label 0 mostly, and one logit, since all of it looks alike. Here a tagger that guesses has an AUC of
 # 0.52 without padding. Padded to three times the length it has 0.90, or 0.10 if the vector of padding is another one,
 # with all else equal. So a score depends on the length to which texts are padded, and on the model's output
-# at places that nobody trains. tf_keras 2.20.1, the older Keras, gives the mask to all of these metrics. No warning
-# comes, and the pages of the metrics say that weights of 0 mask values.
+# at places that nobody trains. tf_keras 2.20.1, the older Keras, gives the mask to all of them: TensorFlow 2.2
+# did not, which was reported as a regression (tensorflow/tensorflow issue 40002). No warning comes.
 #
 # Pass sample_weight=(ids != 0) and list the metrics in weighted_metrics. Seen in November 2026 with Python 3.11. The
 # script fails if this changes.
