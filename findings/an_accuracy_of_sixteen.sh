@@ -3,9 +3,9 @@
 # not look at it.
 #
 # The last batch of a test set is filled up to the size of the others, and a mask says which texts are real.
-# nnx.metrics takes a mask since this year (pull request 5332 of google/flax), "broadcastable to the shape of values", and
-# MultiMetric passes it "to all the metrics". For a tagger the values have the shape (texts, tokens), and a mask of texts
-# is (texts, 1). The values are multiplied by it, which spreads it over the tokens, and are added up. The count is
+# nnx.metrics takes a mask since this year (pull request 5332 of google/flax), "broadcastable to the shape of values",
+# and MultiMetric passes it "to all the metrics". For a tagger the values have the shape (texts, tokens), and a mask of
+# texts is (texts, 1). The values are multiplied by it, which spreads it over the tokens, and are added up. The count is
 # the sum of the mask itself, the number of texts. So the mean is as many times too large as a text has tokens,
 # here 16: an accuracy of 13.2 can be seen, but a loss may pass for that of a bad model. Added to the full
 # batches before it, one masked batch of many moves the mean a little and looks credible. Accuracy is an Average. A

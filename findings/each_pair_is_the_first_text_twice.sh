@@ -2,14 +2,14 @@
 # setfit 1.2.0: DistillationTrainer teaches the student that all texts are equal, as each pair gets the teacher's
 # similarity of the first text with itself.
 #
-# SetFit distils a large sentence encoder into a small one without labels. Pairs of texts are made, and the student is to
-# give each pair the cosine similarity that the teacher gives it. ContrastiveDistillationDataset calls its parent with the
-# label 0 for each text, and the parent makes the pairs at once. At that time the second part of a text is this label,
-# and it is taken as the row of the similarity matrix. The line that numbers the texts comes after it, too late, and
-# has number and text the wrong way round. So each pair has matrix[0][0], which is 1. The student
-# learns to give all texts one vector: here all similarities become 0.99, while the teacher's lie between 0.5 and 1. The
-# loss falls to near 0, which looks like success, and is lower than with the right targets. The head is
-# then trained on what is left. The pages on distillation promise a student that mimics the teacher. No warning comes.
+# SetFit distils a large sentence encoder into a small one without labels. Pairs of texts are made, and the student is
+# to give each pair the cosine similarity that the teacher gives it. ContrastiveDistillationDataset calls its parent
+# with the label 0 for each text, and the parent makes the pairs at once. At that time the second part of a text is
+# this label, and it is taken as the row of the similarity matrix. The line that numbers the texts comes after it, too
+# late, and has number and text the wrong way round. So each pair has matrix[0][0], which is 1. The student learns to
+# give all texts one vector: here all similarities become 0.99, while the teacher's lie between 0.5 and 1. The loss
+# falls to near 0, which looks like success, and is lower than with the right targets. The head is then trained on
+# what is left. The class calls the other model "the teacher model to mimic". No warning comes.
 #
 # Number the texts first: use Numbered below in its place. Seen in November 2026 with Python 3.11. The script fails if
 # this changes.
@@ -55,8 +55,9 @@ def tiny_model(seed):
     """A BERT of one layer with random weights, with the mean of its vectors and a head for three classes."""
     torch.manual_seed(seed)
     BertTokenizerFast("vocab.txt").save_pretrained("bert")
-    BertModel(BertConfig(vocab_size=5 + len(WORDS), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-                         intermediate_size=64, max_position_embeddings=16, initializer_range=0.5)).save_pretrained("bert")
+    config = BertConfig(vocab_size=5 + len(WORDS), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+                        intermediate_size=64, max_position_embeddings=16, initializer_range=0.5)
+    BertModel(config).save_pretrained("bert")
     body = SentenceTransformer(modules=[Transformer("bert"), Pooling(32)], device="cpu")
     return SetFitModel(model_body=body, model_head=LogisticRegression(), labels=[0, 1, 2])
 
@@ -73,7 +74,7 @@ print(f"teacher: similarities {teachers[PAIRS].mean():.3f}, spread {teachers[PAI
 
 
 def distil(dataset):
-    """The targets of the pairs, and the student's similarities after training: mean, spread and tie to the teacher's."""
+    """The pairs, the student's similarities after training, and their correlation with the teacher's."""
     trainer_distillation.ContrastiveDistillationDataset = dataset
     student = tiny_model(1)
     arguments = TrainingArguments("out", batch_size=32, max_steps=300, body_learning_rate=3e-3, report_to="none",
@@ -83,8 +84,9 @@ def distil(dataset):
     trainer.train()
     students = similarities(student)
     tie = np.corrcoef(teachers[PAIRS], students[PAIRS])[0, 1]
-    print(f"{dataset.__name__}: {len(pairs)} pairs with targets {min(pairs['label']):.3f} to {max(pairs['label']):.3f};",
-          f"similarities {students[PAIRS].mean():.3f}, spread {students[PAIRS].std():.3f}, correlation {tie:.2f}")
+    print(f"{dataset.__name__}: {len(pairs)} pairs with targets {min(pairs['label']):.3f} to",
+          f"{max(pairs['label']):.3f}; similarities {students[PAIRS].mean():.3f},",
+          f"spread {students[PAIRS].std():.3f}, correlation {tie:.2f}")
     return pairs, students, tie
 
 

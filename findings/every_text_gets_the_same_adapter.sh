@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# peft 0.21.2: adapter_names, which gives each text of a batch its own adapter, is dropped for most methods, so all texts
-# get the active one.
+# peft 0.21.2: adapter_names, which gives each text of a batch its own adapter, is dropped for most methods, so all
+# texts get the active one.
 #
 # A server keeps one encoder with an adapter for each customer, language or field, and answers their texts in one batch:
 # model(ids, adapter_names=["field", "task", ...]), one name for each row. The page describes it for LoRA. The model
@@ -36,7 +36,8 @@ TARGETS = {"target_modules": ["query", "value"]}
 HEARS = {"LoRA": peft.LoraConfig(r=4, **TARGETS), "RoAd": peft.RoadConfig(group_size=16, **TARGETS),
          "LoRA and head": peft.LoraConfig(r=4, modules_to_save=["classifier"], **TARGETS)}
 DEAF = {"LoHa": peft.LoHaConfig(r=4, **TARGETS), "LoKr": peft.LoKrConfig(r=4, **TARGETS),
-        "IA3": peft.IA3Config(feedforward_modules=[], **TARGETS), "OFT": peft.OFTConfig(r=0, oft_block_size=8, **TARGETS),
+        "IA3": peft.IA3Config(feedforward_modules=[], **TARGETS),
+        "OFT": peft.OFTConfig(r=0, oft_block_size=8, **TARGETS),
         "BOFT": peft.BOFTConfig(boft_block_size=8, **TARGETS), "HRA": peft.HRAConfig(r=4, **TARGETS),
         "VeRA": peft.VeraConfig(r=4, **TARGETS), "FourierFT": peft.FourierFTConfig(n_frequency=20, **TARGETS),
         "LN Tuning": peft.LNTuningConfig(target_modules=["LayerNorm"]),
