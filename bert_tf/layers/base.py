@@ -314,6 +314,7 @@ class Network(TakesFeatures, FromConfig, keras.Model):
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike, **options: Any) -> Self:
         """Returns the network with the weights at `path`; see `bert_tf.pretrained.encoder`."""
+        # When it is called: what reads all formats stands above the networks.
         return importlib.import_module("bert_tf.pretrained").encoder(cls, path, **options)
 
 

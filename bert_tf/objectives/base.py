@@ -102,6 +102,7 @@ class Objective(FromConfig, keras.layers.Layer):
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike, **options: Any) -> Any:
         """Returns the Learner with the weights at `path`; see `bert_tf.pretrained.task`."""
+        # When it is called: what reads all formats stands above the objectives.
         return importlib.import_module("bert_tf.pretrained").task(cls, path, **options)
 
     @classmethod
