@@ -22,5 +22,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "writing": ["ASIDE", "Held", "announce_replacing", "check_file", "check_free", "checked",
                     "folder_aside", "is_unfinished", "leftovers", "locked", "make_folder",
                     "open_log", "remove_leftovers", "replace_aside", "send_folder",
-                    "write_aside", "write_json"],
+                    "unfinished", "write_aside", "write_json"],
     })

@@ -45,14 +45,23 @@ def leftovers(*paths: str) -> list[str]:
     Only names that this module gives count. Files for a store are written on this machine's disk.
     """
     targets = set(map(upload_place, paths))
-    folders = []
-    for folder in {os.path.dirname(place) for place in targets}:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            for name in os.listdir(folder or "."):
-                stem, mark, owner = name.rpartition(ASIDE)
-                if mark and os.path.join(folder, stem) in targets and _OWNER.fullmatch(owner):
-                    folders.append(os.path.join(folder, name))
-    return folders
+    return [leftover for folder in {os.path.dirname(target) for target in targets}
+            for target, leftover in _unfinished(folder) if target in targets]
+
+
+def unfinished(path: str) -> list[str]:
+    """Lists the names of all files beside `path` that have `leftovers`; of files for a store, on
+    this machine's disk."""
+    return [os.path.basename(target)
+            for target, _ in _unfinished(os.path.dirname(upload_place(path)))]
+
+
+def _unfinished(folder):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for name in os.listdir(folder or "."):
+            stem, mark, owner = name.rpartition(ASIDE)
+            if mark and _OWNER.fullmatch(owner):
+                yield os.path.join(folder, stem), os.path.join(folder, name)
 
 
 def _aside(place):

@@ -22,7 +22,7 @@ import numpy as np
 
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import DivergedError, InputError
-from bert_tf.files import is_file, match_names, remove_file
+from bert_tf.files import is_file, match_names, remove_file, remove_leftovers, unfinished
 from bert_tf.kept import as_json, differing, phrase
 from bert_tf.training.settings import SharedSettings
 
@@ -190,6 +190,9 @@ def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, kee
     earlier = [old for old in checkpoints(folder) if _step_of(old) <= step]
     for old in earlier[:-keep]:
         remove_file(old)
+    # What a kill left, also of a step at which a signal came, and which is not saved again.
+    begun = {match[0] for name in unfinished(path) if (match := _PATTERN.search(name))}
+    remove_leftovers(*(os.path.join(folder, name) for name in begun))
     return path
 
 

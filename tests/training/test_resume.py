@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import signal
+import subprocess
 import sys
 
 import keras
@@ -20,7 +21,8 @@ from bert_tf.config import XLNetConfig
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.errors import DivergedError, InputError
-from bert_tf.files import write_json
+from bert_tf.files import ASIDE, write_json, writing
+from bert_tf.files.reading import upload_place
 from bert_tf.models.xlnet.network import XLNet
 from bert_tf.models.xlnet.objective import StreamLM
 from bert_tf.recipes.distillation import find_distillation
@@ -157,6 +159,23 @@ def test_a_new_checkpoint_outlives_damaged_ones_of_later_steps(tmp_path):
             tiny.save_checkpoint(tmp_path, trainer, EXTRA, 1)
             damage(tmp_path / "checkpoint-000000007.safetensors")
     assert [path[-21:-12] for path in resume.checkpoints(tmp_path)] == ["000000005", "000000007"]
+
+
+@pytest.mark.parametrize("store", ["", "memory://resume"])
+def test_what_a_kill_left_of_a_step_that_is_not_saved_again_goes(store, tmp_path, monkeypatch):
+    """A signal came at step 5, and the machine stopped the process while that step was written."""
+    monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path))
+    folder, begun = store or str(tmp_path), []
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for step, process in ((5, ended.pid), (6, os.getppid())):
+        place = upload_place(os.path.join(folder, f"checkpoint-{step:09d}.safetensors"))
+        begun.append(f"{place}{ASIDE}{process}-{writing._machine()}-12")
+        os.mkdir(begun[-1])
+    trainer = tiny.trainer()
+    trainer.step.assign(8)
+    tiny.save_checkpoint(folder, trainer, EXTRA, 3)
+    assert [os.path.exists(each) for each in begun] == [False, True]
 
 
 def test_no_flipped_byte_is_accepted(path, tmp_path):
