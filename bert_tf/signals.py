@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+# Errors of a disk, a quota or a system that takes no more of a file.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _END = b"\0"        # no signal has this number
 _MESSAGE = (b"stopping at the next step, after compiling if that is not done; the state will be "
             b"saved (again: stop at once)\n")
@@ -109,7 +111,7 @@ def reaching_output() -> Iterator[None]:
             sys.stdout.flush()
     except OSError as error:
         is_broken = isinstance(error, BrokenPipeError) and _is_unread(sys.stdout)
-        if not is_broken and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if not is_broken and error.errno not in FULL:
             raise
         with contextlib.suppress(OSError):
             if not is_broken:

@@ -1,9 +1,12 @@
 """Files that are whole or absent, and folders that one process works on."""
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -35,6 +38,37 @@ def test_a_lock_names_its_holder_and_disappears(tmp_path, hold, name, lock):
     assert holder.returncode == 0 and not os.listdir(tmp_path)
     with files.locked(str(path), "--output_dir"):
         assert os.listdir(tmp_path) == [lock]
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")
+def test_a_disk_without_locks_names_what_a_kill_on_another_machine_left(tmp_path, monkeypatch):
+    """Lustre, unless it is mounted with flock, says that the function is not implemented."""
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with files.locked(str(tmp_path), "--output_dir"):
+        own, _, *rest = (tmp_path / ".lock").read_text().split("\n")
+    assert not os.listdir(tmp_path)
+    (tmp_path / ".lock").write_text("\n".join([own, "node-7", *rest]))
+    with pytest.raises(InputError) as error, files.locked(str(tmp_path), "--output_dir", 0):
+        pytest.fail("two processes hold one lock")
+    assert str(error.value) == (
+        f"--output_dir: process {own} on node-7 is at work on {str(tmp_path)!r}; wait until it "
+        f"ends, or name another; if it was killed, remove {tmp_path}/.lock, since this disk locks "
+        "no files.")
+
+
+def test_a_full_disk_is_named_by_the_file_that_it_takes_no_more_of(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(OSError) as error, files.write_aside(tmp_path / "a.txt") as file:
+            file.write("x" * 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(error.value) == f"[Errno 27] File too large: '{tmp_path}/a.txt'"
     assert not os.listdir(tmp_path)
 
 

@@ -136,6 +136,10 @@ def replace_aside(path):
         os.fsync(descriptor)
         os.close(descriptor)
         os.replace(aside, path)
+    except OSError as error:
+        if error.errno in signals.FULL and error.filename is None:   # as of a write
+            error.filename = os.fspath(path)
+        raise
     finally:
         _remove(folder)
 
@@ -317,8 +321,10 @@ def locked(path: str, what: str, seconds: float = _LOCK_SECONDS) -> Iterator[Non
     try:
         lock.acquire(timeout=seconds, poll_interval=_LOCK_SECONDS / 10)
     except filelock.Timeout as error:
-        raise Held(f"{what}: {_holder(place)} is at work on {path!r}; wait until it ends, or "
-                   "name another.") from error
+        remedy = "wait until it ends, or name another"
+        if isinstance(lock, filelock.SoftFileLock):     # which a kill on another machine leaves
+            remedy += f"; if it was killed, remove {place}, since this disk locks no files"
+        raise Held(f"{what}: {_holder(place)} is at work on {path!r}; {remedy}.") from error
     except OSError as error:
         raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); name a folder that "
                          "you may write to.") from error
@@ -338,6 +344,9 @@ def locked(path: str, what: str, seconds: float = _LOCK_SECONDS) -> Iterator[Non
 def _holder(place):
     try:
         with open(place, encoding="utf-8") as file:
-            return file.read(200).strip().replace("\n", " ") or "another process"
+            first, *rest = file.read(200).strip().split("\n")
     except (OSError, ValueError):
-        return "another process"
+        first, rest = "", []
+    if first.isdecimal() and rest:      # as filelock writes it
+        return f"process {first} on {rest[0]}"
+    return first or "another process"
