@@ -17,7 +17,15 @@ import google_crc32c
 
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import identity, is_library_name, open_unpacked, staged, unpacked_name
+from bert_tf.files import (
+    digest,
+    identity,
+    is_library_name,
+    is_remote,
+    open_unpacked,
+    staged,
+    unpacked_name,
+)
 from bert_tf.tasks import libraries
 from data_prep import wikipedia
 from data_prep.sentences import LANGUAGES
@@ -269,7 +277,8 @@ def version_of(source: str) -> str:
     """Returns a text that changes when the documents of a source may."""
     if is_library_name(source):
         return str(libraries.find(source))
-    return f"{source} {identity(source)}"
+    # Of a local file not the date: a copy on the next machine has another.
+    return f"{source} {identity(source) if is_remote(source) else digest(source)}"
 
 
 def checksum(content: bytes) -> str:

@@ -56,12 +56,14 @@ def test_pieces_whose_files_are_gone_are_done_again(tmp_path):
     assert calls == [3]
 
 
-def test_another_job_starts_afresh(tmp_path):
+def test_another_job_starts_afresh_and_says_what_is_lost(tmp_path, capsys):
     folder = str(tmp_path / "progress")
     FinishedPieces(folder, {"it": 1}, None).save(0, "old")
     discarded = []
     progress = FinishedPieces(folder, {"it": 2}, discarded.append)
     assert discarded == [{"it": 1}] and progress.result(0) is None
+    assert capsys.readouterr().out == (f"{folder} kept 1 finished piece of a job with other flags "
+                                       "or another text; all pieces are made again.\n")
     progress.close()
     assert os.listdir(tmp_path) == []
 

@@ -125,6 +125,7 @@ def test_processes_and_kills_change_nothing(tmp_path, small_pieces, monkeypatch,
             extract(tmp_path / "out", source)
         assert not (tmp_path / "out").exists()
     (tmp_path / "out.progress" / "00000.txt").write_bytes(b"cut")
+    os.utime(source, (1, 1))
     assert extract(tmp_path / "out", source) == wanted
     assert done[:6] == [0, 1, 2, 2, 3, 0] and len(done) == len(set(done)) + 3
     assert "2 pieces were finished before" in capsys.readouterr().out

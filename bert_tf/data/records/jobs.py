@@ -68,6 +68,9 @@ class FinishedPieces:
         if not self.goes_on:
             if begin:
                 begin(earlier)
+            if lost := self.noted():
+                print(f"{folder} kept {counted(len(lost), 'finished piece')} of a job with other "
+                      "flags or another text; all pieces are made again.", flush=True)
             files.remove_folder(folder)
             files.make_folders(folder)
             write_json(job, fingerprint)
