@@ -56,3 +56,9 @@ def test_a_gradient_is_what_it_was():
     x = tf.constant(2.0)
     traced = compiled(slope)
     assert traced(x) == slope(x) == 12 and traced(tf.constant(3.0)) == 27
+
+
+def test_many_models_of_one_piece_of_code_give_no_warning(caplog):
+    for _ in range(8):
+        assert compiled(lambda x: x + 1)(tf.constant(1)) == 2
+    assert "retracing" not in caplog.text

@@ -327,7 +327,11 @@ def compiled(function: Callable, **options: Any) -> Any:
                     for name in _NOTES:
                         getattr(tensor, "__dict__", {}).pop(name, None)
         return result
-    return tf.function(traced, autograph=False, **options)
+    made = tf.function(traced, autograph=False, **options)
+    # TensorFlow counts the traces of all functions of one piece of code, such as those of several
+    # models, as of one.
+    made._omit_frequent_tracing_warning = True
+    return made
 
 
 def silence_tracing() -> None:
