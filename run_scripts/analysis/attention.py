@@ -24,7 +24,7 @@ from bert_tf.analysis import patterns
 from bert_tf.analysis.statistics import KINDS, titles
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.data.text.vectors import SEPARATOR, Texts, read_lines
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, counted, naming
 from bert_tf.files import check_input, exists, file_size, replace_aside, write_json
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.tasks import forms
@@ -89,11 +89,17 @@ def _read_lines(job):
     raise InputError(f"--input_file: {job.input_file} gives no text: it must have one line.")
 
 
+def _tell_cut(lines, most):
+    if lines:
+        print(f"{counted(lines, 'line')} cut to {most} tokens", flush=True)
+
+
 def read_features(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
     """Returns the features of each text of an `AttentionFlags`, int32 [1, n], without padding."""
     if job.texts == "lines":
         lines = list(_read_lines(job).values())
         texts = Texts(lines, tokenizer, max_seq_length)
+        _tell_cut(texts.cut, max_seq_length)
         rows = [texts.pack(np.array([number])) for number in range(len(lines))]
     else:
         documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
@@ -114,16 +120,19 @@ def read_features(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int
 
 def read_pairs(job: AttentionFlags, tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
     """Returns the features of each source and target for T5, int32 [1, n]."""
-    rows = []
+    rows, cut = [], 0
     for number, line in _read_lines(job).items():
         texts = line.split(SEPARATOR)
         if len(texts) != 2:
             raise InputError(f"--input_file: line {number} of {job.input_file} must be two texts "
                              f"with {SEPARATOR!r} between them, for --maps={job.maps}.")
-        source, target = (tokenizer.encode(text)[:max_seq_length - 1] for text in texts)
+        whole = [tokenizer.encode(text) for text in texts]
+        source, target = (ids[:max_seq_length - 1] for ids in whole)
+        cut += max(map(len, whole)) >= max_seq_length
         rows.append({name: np.array([ids], np.int32) for name, ids in (
             ("encoder_input_tokens", [*source, tokenizer.vocabulary.sep_id]),
             ("decoder_input_tokens", [0, *target]))})
+    _tell_cut(cut, max_seq_length)
     return rows
 
 
@@ -199,7 +208,8 @@ def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple
     fine = learner = None
     if job.fine_tuned_checkpoint:
         fine = networks.build(encoder.config)
-        checkpoints.load(job.fine_tuned_checkpoint, fine)
+        with naming("--fine_tuned_checkpoint"):
+            checkpoints.load(job.fine_tuned_checkpoint, fine)
     if job.gradients:
         if not isinstance(encoder.config, EncoderConfig):
             raise InputError("--gradients is for the masked LM of BERT's encoder, not for a model "

@@ -90,6 +90,26 @@ def test_attention(model, tmp_path, capsys):
     assert "mean over the heads of a layer" in capsys.readouterr().out
 
 
+def test_lines_that_are_cut_are_counted(model, tmp_path, capsys):
+    text = tmp_path / "lines.txt"
+    text.write_text("a b c\na b c d e ||| f g\na b c d e f ||| g h i j\n")
+    tokenizer = tokenization.open_tokenizer(str(model))
+    job = attention.AttentionFlags(input_file=str(text), texts="lines")
+    for longest, told in ((13, ""), (12, "1 line cut to 12 tokens\n"),
+                          (9, "2 lines cut to 9 tokens\n")):
+        rows = read_features(job, tokenizer, longest)
+        assert max(row["input_ids"].shape[1] for row in rows) == longest
+        assert capsys.readouterr().out == told
+
+
+def test_a_fine_tuned_model_of_another_size_is_named_by_its_flag(model, tmp_path):
+    save_model(tmp_path, bert_tf.Learner(networks.build(tiny.config()), []))
+    job = attention.AttentionFlags(input_file=str(model / "text.txt"), num_docs=1,
+                                   fine_tuned_checkpoint=str(tmp_path))
+    with pytest.raises(InputError, match="--fine_tuned_checkpoint: .*the model has"):
+        attention.main(flags_of(model, tmp_path / "out"), job)
+
+
 def test_a_left_to_right_network_attends_to_the_left(model, tmp_path):
     """A head without queries looks at all that it sees alike, and no mean counts what it doesn't
     see."""
@@ -222,7 +242,7 @@ def test_networks_with_relative_positions(network, model, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize("maps", ["decoder", "cross"])
-def test_maps_of_a_decoder(maps, model, tmp_path, test_data):
+def test_maps_of_a_decoder(maps, model, tmp_path, test_data, capsys):
     config = T5Config(32128, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2)
     source, text = tmp_path / "model", tmp_path / "pairs.txt"
     source.mkdir()
@@ -246,6 +266,9 @@ def test_maps_of_a_decoder(maps, model, tmp_path, test_data):
     assert found["uniform_entropy"] == pytest.approx((entropy + other) / 2)
     if maps == "cross":
         assert kept["text1/input_ids"][-1] == 1 and kept["text1/from_ids"][0] == 0
+        rows = attention.read_pairs(job, open_encoder(flags).tokenizer, 5)
+        assert max(ids.shape[1] for row in rows for ids in row.values()) == 5
+        assert "\n2 lines cut to 5 tokens\n" in capsys.readouterr().out
     for wrong, message in (({"texts": "documents"}, "--maps=.* needs lines of two texts"),
                            ({"gradients": True}, "it is for --maps=encoder")):
         with pytest.raises(InputError, match=message):
