@@ -22,6 +22,7 @@ from bert_tf.models.t5.tasks import (
 )
 from bert_tf.tasks import suites
 from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.squad_scorer import SCORERS, score_v1
 from bert_tf.tasks.suites import SUITES
 from bert_tf.tokenization import open_tokenizer
 from tests.goldens import Material
@@ -29,8 +30,8 @@ from tests.goldens import Material
 GOLDEN = Material("golden/t5")
 # Where the labels of tensorflow_datasets are in another order than those of the official files.
 ORDERS = {"mnli": ("entailment", "neutral", "contradiction")}
-SCORES = {"matthews": "matthews_corrcoef", "pearson": "pearson_corrcoef", "trivia_em": "em",
-          "spearman": "spearman_corrcoef", "answer_f1": "f1", "trivia_f1": "f1"}
+SCORES = {"matthews": "matthews_corrcoef", "pearson": "pearson_corrcoef",
+          "spearman": "spearman_corrcoef", "answer_f1": "f1", "exact_match": "em"}
 
 
 def read(name):
@@ -63,12 +64,23 @@ def test_glue_and_squad_as_text_equal_the_original():
 
 def test_scores_equal_the_original():
     for row in read("scores_seed1"):
-        task = TEXT_TASKS[{"trivia_qa": "squad_trivia"}.get(row["task"], row["task"])]
-        examples = [TextExample("", target) if isinstance(target, str) else
-                    TextExample("", target[0], tuple(target)) for target in row["targets"]]
-        found = text_scores.score(task, examples, row["predictions"])
+        if row["task"] == "trivia_qa":
+            found = score_v1(*({str(i): one for i, one in enumerate(row[side])}
+                               for side in ("targets", "predictions")), SCORERS["trivia_qa"])
+        else:
+            examples = [TextExample("", target) if isinstance(target, str) else
+                        TextExample("", target[0], tuple(target)) for target in row["targets"]]
+            found = text_scores.score(TEXT_TASKS[row["task"]], examples, row["predictions"])
         assert {SCORES.get(name, name): value for name, value in found.items()} == pytest.approx(
             row["scores"], abs=1e-9)
+
+
+def test_squad_without_contexts_is_scored_as_with_them():
+    """t5/data/tasks.py, squad_v010_context_free: marks are dropped, and part no words."""
+    examples = [TextExample("", "jack-in-the-box", ("jack-in-the-box",))]
+    for name in ("squad", "squad_trivia"):
+        assert text_scores.score(TEXT_TASKS[name], examples, ["Jack in the box"]) == {
+            "answer_f1": 0.0, "em": 0.0}
 
 
 def test_equal_numbers_correlate_with_nothing():

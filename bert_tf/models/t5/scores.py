@@ -44,9 +44,10 @@ def _f1(labels, predictions):
     return metrics.METRICS["f1"](labels, np.where(is_label, predictions, 1 - labels))
 
 
-def _answers(overlap, normalize):
+def _answers(overlap):
     """The score of answers: the mean over questions of the best over their answers."""
     def score(answers, predictions):
+        normalize = squad_scorer.normalize
         return np.mean([
             max(overlap(normalize(answer), normalize(prediction)) for answer in texts)
             for texts, prediction in zip(answers, predictions)])
@@ -89,10 +90,8 @@ METRICS: dict[str, Score] = {
     "referent_accuracy": lambda targets, predictions: np.mean([
         is_named(text, referent) == (label == "True")
         for (label, referent), text in zip(targets, predictions, strict=True)]),
-    "em": _answers(squad_scorer.exact, squad_scorer.normalize),
-    "answer_f1": _answers(squad_scorer.f1, squad_scorer.normalize),
-    "trivia_em": _answers(squad_scorer.exact, squad_scorer.normalize_trivia),
-    "trivia_f1": _answers(squad_scorer.f1, squad_scorer.normalize_trivia),
+    "em": _answers(squad_scorer.exact),
+    "answer_f1": _answers(squad_scorer.f1),
 }
 
 

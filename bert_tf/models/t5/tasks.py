@@ -236,7 +236,7 @@ TEXT_TASKS = {task.name: task for task in (
     _glue("wnli", _PAIR, ("not_entailment", "entailment")),
     _glue("ax", ("premise", "hypothesis"), _MNLI, ("matthews",), prefix="mnli"),
     TextTask("squad", metrics=("answer_f1", "em"), read=_read_squad, files=_SQUAD_FILES),
-    TextTask("squad_trivia", metrics=("trivia_f1", "trivia_em"), files=_SQUAD_FILES,
+    TextTask("squad_trivia", metrics=("answer_f1", "em"), files=_SQUAD_FILES,
              read=functools.partial(_read_squad, with_context=False)),
     _super_glue("boolq", ("passage", "question"), _BOOLEANS, label=(False, True)),
     _super_glue("cb", ("premise", "hypothesis"), ("entailment", "contradiction", "neutral"),
