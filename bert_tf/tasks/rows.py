@@ -4,7 +4,6 @@ read is named or counted, never just dropped."""
 import collections
 import csv
 import dataclasses
-import functools
 import itertools
 import json
 import re
@@ -21,6 +20,7 @@ from bert_tf.tasks.libraries import read_library
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
 _LOOKED_AT = 1000           # lines of tagged words, whose columns are counted
+_LONGEST_NAME = 40          # of a column; longer ones are rather texts
 _COMMENT = re.compile(r"#\s*(?:[\w.:-]+\s*=(?:\s|$)|new(?:doc|par)\b)")
 _LONGEST_LINE = 1 << 28     # bytes; a small .gz may unpack to a line that fills the memory
 
@@ -84,27 +84,36 @@ def _separator(header):
     return next((mark for mark in ",;\t" if mark in unquoted), ","), False
 
 
-def _csv_rows(path, numbered, last, delimiter):
-    """Yields rows; a cell may span several lines, and the row has the number of its first line."""
-    def lines():
-        nonlocal last
-        for number, line in numbered:
-            last = number
+class _CsvRows:
+    """The rows of CSV, whose cells may span several lines; a row has the number of its first line.
+    `separator` is between cells."""
+
+    def __init__(self, path: str, layout):
+        self._name, lines = shown_name(path), read_lines(path)
+        names = list(itertools.islice(lines, int(layout.header)))
+        self.separator, is_told = _separator("".join(line for _, line in names))
+        self._last = int(is_told)
+        self._numbered = itertools.chain([] if is_told else names, lines)
+
+    def _lines(self):
+        for number, line in self._numbered:
+            self._last = number
             yield line + "\n"
 
-    csv.field_size_limit(_LONGEST_CELL)
-    reader = csv.reader(lines(), strict=True, delimiter=delimiter)
-    while True:
-        first = last + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise InputError(f"{shown_name(path)}, line {first} is not CSV ({error}): if a cell "
-                             "holds quotes or line ends, put the cell in quotes and double the "
-                             "quotes in it.") from error
-        if row is None:
-            return
-        yield first, row
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        csv.field_size_limit(_LONGEST_CELL)
+        reader = csv.reader(self._lines(), strict=True, delimiter=self.separator)
+        while True:
+            first = self._last + 1
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                raise InputError(f"{self._name}, line {first} is not CSV ({error}): if a cell "
+                                 "holds quotes or line ends, put the cell in quotes and double the "
+                                 "quotes in it.") from error
+            if row is None:
+                return
+            yield first, row
 
 
 def json_values(path):
@@ -143,11 +152,13 @@ def json_rows(path):
             for number, value in json_values(path))
 
 
+# Functions of a path and its `Split`, which describes the columns, that return numbered rows.
 _READERS: dict[str, Callable] = {
-    "tsv": lambda path: ((number, line.split("\t")) for number, line in read_lines(path)),
-    "jsonl": json_rows,
-    "tfds": lambda path: enumerate(libraries.find(TFDS + path).rows(), 1),
-    "library": functools.partial(read_library, form="library")}
+    "tsv": lambda path, _: ((number, line.split("\t")) for number, line in read_lines(path)),
+    "csv": _CsvRows,
+    "jsonl": lambda path, _: json_rows(path),
+    "tfds": lambda path, _: enumerate(libraries.find(TFDS + path).rows(), 1),
+    "library": lambda path, _: read_library(path, form="library")}
 # Formats whose cells have names in each row.
 _KEYED = ("jsonl", "tfds", "library")
 
@@ -163,11 +174,9 @@ class Table:
         self._is_csv = layout.format == "csv"
         self.names: list[str] | None = None
         self._width, self._is_broken = None, layout.is_broken
-        self.separator = ","
-        if self._is_csv:
-            rows = self._whole(self._csv(path, layout.header))
-        else:
-            rows = self._whole(_READERS[layout.format](path))
+        rows = _READERS[layout.format](path, layout)
+        self.separator = getattr(rows, "separator", ",")
+        rows = self._whole(rows)
         if layout.header and not self._keyed:
             _, self.names = next(rows, (1, None))
             self._width = self.names and len(self.names)
@@ -180,14 +189,6 @@ class Table:
         else:
             self._width = len(first[1])
         self._rows = itertools.chain([first], rows)
-
-    def _csv(self, path, has_names):
-        numbered = read_lines(path)
-        names = list(itertools.islice(numbered, int(has_names)))
-        self.separator, is_told = _separator("".join(line for _, line in names))
-        if is_told:
-            return _csv_rows(path, numbered, 1, self.separator)
-        return _csv_rows(path, itertools.chain(names, numbered), 0, self.separator)
 
     def _whole(self, rows):
         for number, row in rows:
@@ -236,6 +237,9 @@ class Table:
             known += ", since only commas separate cells without a line of names; add such a line"
         if self._is_tsv and f'"{column}"' in names:
             advice += "; quotes in .tsv are plain characters, so name the file .csv"
+        if any(_is_number(name) or len(name) > _LONGEST_NAME for name in names) and (
+                not self._keyed):
+            advice += "; if line 1 has no names, give --header=False and the columns' numbers"
         raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}{advice}.")
 
     def __iter__(self):

@@ -128,6 +128,8 @@ def test_malformed_lines_are_named_or_counted(write, name, content, where):
     ("a.tsv", b"a\tb\n", ["a"], ["a.tsv is empty", "below its header"]),
     ("a.jsonl", b"", ["a"], ["a.jsonl is empty"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["c"], ["a.tsv, line 1: there is no column 'c'", "are a, b"]),
+    ("a.csv", b"7,b\n1,2\n", ["c"], ["no column 'c'; its columns are 7, b; if line 1 has no names, "
+                                      "give --header=False"]),
     ("a.tsv", b'"a"\t"b"\n"1"\t"2"\n', ["a"], ["no column 'a'", "so name the file .csv"]),
     ("a.tsv", b'a\tb\n1\t"x\ny"\nz"\t\n', ["a"], ["line 3 has 1 column", "name the file .csv"]),
     ("a.tsv", b"a\tb\n1\t2\n", ["2"], ["there is no column '2'"]),
