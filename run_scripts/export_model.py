@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 from typing import Any
 
 from absl import logging
@@ -357,10 +358,10 @@ def _write_card(asked, job, model):
         signature, texts = "serving_default", _TEXTS.get(job.task, 'text=["A text."]')
         if model.saved and model.saved.num_texts == 2 and job.task not in _TEXTS:
             signature, texts = "pair", 'text_a=["A text."], text_b=["Another."]'
+        tensors = re.sub(r"=(\[.*?\])(?=, \w+=|$)", r"=tf.constant(\1)", texts)
         code = ("import tensorflow as tf, tensorflow_text\n\n"
-                f'model = tf.saved_model.load("{name}/{job.version}")\n'
-                f'model.signatures["{signature}"](**{{name: tf.constant(texts) for name, texts in\n'
-                f"    dict({texts}).items()}})")
+                f'served = tf.saved_model.load("{name}/{job.version}").signatures["{signature}"]\n'
+                f"print(served({tensors}))")
     saved = model.saved
     scored: str | None = "Measured with the model before it was exported."
     if saved:
