@@ -26,13 +26,15 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Vocabulary, is_unused, open_tokenizer, split_chunks
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
+_MANY_PARTS = 8     # of a line that is a sentence rather than a word
+
 
 @dataclasses.dataclass
 class ExtendVocabFlags:
     """Vocabulary, and words to add."""
 
     init_vocab_file: str = option(
-        REQUIRED, "The vocabulary that words are added to, one token per line.")
+        REQUIRED, "The vocabulary that words are added to: a vocab.txt, or a model's folder.")
     output_file: str = option(REQUIRED, "File for the new vocabulary.")
     words: list[str] = option([], "Words to add.")
     input_file: list[str] = option(
@@ -64,8 +66,11 @@ def read_words(job, tokenizer):
         mark = word.removesuffix(bare)
         parts = [part for chunk in split_chunks(bare) for part in tokenizer.split(chunk)]
         if word and (len(parts) != 1 or len(parts[0]) > MAX_WORD_CHARS):
-            raise InputError(f"{place}: {word!r} is not a single word to the tokenizer, which sees "
-                             f"{' '.join(parts) or 'nothing'!r}; add its parts.")
+            advice = "add its parts"
+            if len(parts) > _MANY_PARTS:
+                advice = "give a list of words, one per line, not a text"
+            raise InputError(f"{place}: {word[:60]!r} is not a single word to the tokenizer, which "
+                             f"sees {' '.join(parts)[:60] or 'nothing'!r}; {advice}.")
         if word:
             words[mark + parts[0]] = None
     if not words:
@@ -87,8 +92,9 @@ def main(job: ExtendVocabFlags) -> None:
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
         raise InputError("--init_vocab_file: words can only be added to a WordPiece vocabulary, "
-                         f"and {job.init_vocab_file} is {tokenizer.name}; build another "
-                         "vocabulary.")
+                         f"and {job.init_vocab_file} is {tokenizer.name}; add them with "
+                         "transformers (add_tokens and resize_token_embeddings), and give the "
+                         "folder that it saves to --init_checkpoint.")
     for name in (job.init_vocab_file, os.path.join(job.init_vocab_file, "vocab.txt")):
         if is_file(name) and is_file(job.output_file) and same_file(name, job.output_file):
             raise InputError(f"--output_file: {job.output_file} is the vocabulary of "
@@ -103,8 +109,10 @@ def main(job: ExtendVocabFlags) -> None:
     with write_aside(job.output_file, newline="\n") as file:
         file.writelines(f"{token}\n" for token in new.tokens)
     added = [word for word in words if word not in vocabulary.ids]
-    print(f"{job.output_file}: {new.size} tokens, {len(added)} new ({', '.join(added[:20])}"
-          f"{', ...' if len(added) > 20 else ''}); {len(words) - len(added)} were there.")
+    shown = [*added[:20], *["..."] * (len(added) > 20)]
+    named = f" ({', '.join(shown)})" if added else ""
+    print(f"{job.output_file}: {new.size} tokens, {len(added)} new{named}; "
+          f"{len(words) - len(added)} were there.")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,15 @@ import numpy as np
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError, check_least, warn
-from bert_tf.files import fetched, is_file, is_folder, match_names, write_aside, write_json
+from bert_tf.files import (
+    fetched,
+    is_file,
+    is_folder,
+    make_folders,
+    match_names,
+    write_aside,
+    write_json,
+)
 from bert_tf.tokenization import library_settings, tokenizer_json
 from bert_tf.tokenization.encoding import encode_pairs
 from bert_tf.tokenization.vocabulary import PADDING, Vocabulary
@@ -239,6 +247,7 @@ class Tokenizer:
     def save(self, folder: str, settings: dict[str, Any] | None = None) -> None:
         """Writes the vocabulary's files as they were read, and tokenizer_config.json with
         `settings`, or the `library_settings`. `open_tokenizer` reads the folder."""
+        make_folders(folder)
         write_json(os.path.join(folder, library_settings.SETTINGS_FILE),
                    settings or self.library_settings())
         # The vocabulary comes last: where there is one, its settings are there too.
@@ -330,6 +339,10 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     folder = path = fetched(path, with_weights=False)
     if is_folder(folder) and not (path := find_vocabulary(folder) or ""):
         raise InputError(f"there is no vocabulary in {folder}; name the file of the vocabulary.")
+    beside = os.path.dirname(path) or os.curdir
+    if not is_file(path) and is_folder(beside) and (found := find_vocabulary(beside)):
+        raise InputError(f"there is no {path}; the vocabulary of this folder is {found}: name that "
+                         "file, or the folder.")
     library_settings.check_settings(path)
     opened: Any = _open
     if (os.path.basename(path) == library_settings.TOKENIZER_FILE

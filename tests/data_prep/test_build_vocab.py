@@ -248,6 +248,11 @@ def test_words_go_to_the_end(extend, capsys):
         "covid", "the", "##s", "cafe"]
 
 
+def test_no_new_word(extend, capsys):
+    assert extend(words=["the"]).tokens == TOKENS
+    assert "9 tokens, 0 new; 1 were there." in capsys.readouterr().out
+
+
 def test_unused_slots_first(extend):
     assert extend(words=["a", "b", "c"], fill_unused=True).tokens == [
         "[PAD]", "a", *TOKENS[2:6], "b", "the", "##s", "c"]
@@ -271,7 +276,7 @@ def test_files(extend, tmp_path):
 @pytest.mark.parametrize("words, message", [
     (["covid-19"], r"'covid-19' is not a .*'covid - 19'"), (["two words"], "single word"),
     (["x" * 201], "single word"), (["\u00ad"], "nothing"), ([], "no word to add"),
-    (["##"], "single word")])
+    (["##"], "single word"), (["a text " * 500], r"sees '[^']{60}'; give a list of words")])
 def test_what_the_tokenizer_would_never_see(extend, tmp_path, words, message):
     with pytest.raises(InputError, match=message):
         extend(words=words)
@@ -287,7 +292,8 @@ def test_a_file_that_is_not_text(extend, tmp_path):
 def test_other_tokenizers_are_refused(extend, tmp_path):
     build_vocab.main(build_vocab.BuildVocabFlags(
         [str(tmp_path / "vocab.txt")], str(tmp_path / "vocab.json"), "byte_bpe", vocab_size=270))
-    with pytest.raises(InputError, match="to a WordPiece vocabulary, .*vocab.json is byte_bpe"):
+    with pytest.raises(InputError, match="to a WordPiece vocabulary, .*vocab.json is byte_bpe; add "
+                       "them with transformers"):
         extend(init_vocab_file=str(tmp_path / "vocab.json"), words=["word"])
     assert not (tmp_path / "new").exists()
 

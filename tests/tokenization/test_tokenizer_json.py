@@ -82,7 +82,6 @@ def test_pairs_with_another_number_of_separators_are_the_library_s(
 def test_what_was_opened_is_saved_as_the_older_files(vocabulary, tmp_path):
     save(tmp_path / "new", vocabulary, lowercase=True, strip_accents=False)
     opened = open_tokenizer(str(tmp_path / "new" / "tokenizer.json"))
-    (tmp_path / "old").mkdir()
     opened.save(str(tmp_path / "old"))
     assert find_vocabulary(str(tmp_path / "old")).endswith("vocab.txt")
     again = open_tokenizer(str(tmp_path / "old"))
@@ -292,6 +291,13 @@ def test_what_cannot_be_read_is_refused(vocabulary, tmp_path, change):
         open_tokenizer(str(path))
     if change["model"] == []:       # a folder that has only this file has no vocabulary
         assert find_vocabulary(str(tmp_path)) is None
+
+
+def test_a_vocabulary_that_is_not_there_names_the_one_that_is(vocabulary, tmp_path):
+    save(tmp_path, vocabulary)
+    with pytest.raises(InputError, match="no .*vocab.txt; the vocabulary of this folder is "
+                       ".*tokenizer.json: name that file, or the folder"):
+        open_tokenizer(str(tmp_path / "vocab.txt"))
 
 
 def test_older_files_come_first(vocabulary, tmp_path):
