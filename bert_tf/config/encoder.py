@@ -24,19 +24,22 @@ class Architecture(NamedTuple):
         has_segment_table: whether files hold a table of them.
         head_initializer: see `Sizes`.
         pooler_type: the only one; None: any.
+        skips_padding: see `Sizes`.
     """
 
     has_segments: bool = True
     has_segment_table: bool = True
     head_initializer: str | None = None
     pooler_type: str | None = None
+    skips_padding: bool = False
 
 
 # The types that `EncoderConfig` describes, by Hugging Face's names; SpanBERT and StructBERT, which
 # have none there, are of the architecture bert.
 BERT_TYPES = {
     **dict.fromkeys(("bert", "albert", "spanbert", "structbert", "ernie"), Architecture()),
-    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), Architecture(has_segments=False)),
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"),
+                    Architecture(has_segments=False, skips_padding=True)),
     # google-research/electra uses the default of `tf.layers.dense`.
     "electra": Architecture(head_initializer="glorot_uniform"),
     "distilbert": Architecture(has_segments=False, has_segment_table=False,
@@ -129,6 +132,10 @@ class EncoderConfig(ChangeableConfig):
     @property
     def has_segments(self) -> bool:      # type: ignore[override]
         return self._architecture.has_segments
+
+    @property
+    def skips_padding(self) -> bool:      # type: ignore[override]
+        return self._architecture.skips_padding
 
     @property
     def segment_types(self) -> int:

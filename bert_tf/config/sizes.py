@@ -159,6 +159,7 @@ class Sizes(Changes):
         is_plain: whether the network is BERT itself.
         has_local_layers: whether a token sees near tokens only, in some layers.
         adds_positions: whether embeddings of positions are added to those of words.
+        skips_padding: whether positions count tokens alone, and not the padding before them.
         head_initializer: the initial distribution of matrices of heads, and of the projection of
             embeddings; None: as the network's.
     """
@@ -179,7 +180,7 @@ class Sizes(Changes):
     vocab_multiple: ClassVar[int] = 1
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
-    has_memory = is_plain = has_local_layers = False
+    has_memory = is_plain = has_local_layers = skips_padding = False
     adds_positions = True
     head_initializer: ClassVar[str | None] = None
 

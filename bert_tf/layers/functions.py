@@ -95,6 +95,14 @@ def causal_bias(length: Tensor) -> Tensor:
     return later * -10000.0
 
 
+def places_of_tokens(input_mask: Tensor) -> Tensor:
+    """Returns how many tokens are before each token in its row, int32 [B, S], from a mask [B, S];
+    for padding, how many places are (facebookresearch/fairseq, `make_positions`)."""
+    mask = ops.cast(input_mask, "int32")
+    return ops.where(mask > 0, ops.cumsum(mask, axis=1) - 1,
+                     ops.arange(ops.shape(mask)[1], dtype="int32"))
+
+
 def last_token(vectors: Tensor, input_mask: Tensor | None = None) -> Tensor:
     """Returns the vector of each text's last token, [B, H], from vectors [B, S, H]. Without a mask,
     all are tokens."""

@@ -9,7 +9,7 @@ from bert_tf.bert.network import Bert
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.changes import PACKED
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
-from bert_tf.layers.functions import ACTIVATIONS, causal_bias, last_token, plus
+from bert_tf.layers.functions import ACTIVATIONS, causal_bias, last_token, places_of_tokens, plus
 from bert_tf.layers.quantisation import set_weight_bits
 
 # The activations of poolers.
@@ -71,9 +71,13 @@ class BertEncoder(Bert):
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         # Embeddings that are shared with a plain BERT know no tasks.
         tasks = {name: inputs[name] for name in ("task_ids",) if name in inputs}
+        positions, mask = inputs.get("positions"), inputs.get("input_mask")
+        if positions is None and self.config.skips_padding and mask is not None and (
+                len(mask.shape) == 2):
+            positions = places_of_tokens(mask)
         return {"embedding_output": self.embeddings(
-            inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("positions"),
-            inputs.get("words"), **tasks)}
+            inputs["input_ids"], inputs.get("segment_ids"), seed, positions, inputs.get("words"),
+            **tasks)}
 
     def first_state(self, outputs: dict[str, Any]) -> Tensor:
         if not self.embeddings_project:

@@ -19,6 +19,8 @@ from bert_tf.errors import InputError
 
 NAMES = ("xlm_roberta", "camembert", "distilbert", "mpnet")
 TOLERANCE = 1e-5
+SIZES = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 8, "max_position_embeddings": 16}
 
 
 @pytest.fixture(params=NAMES)
@@ -135,6 +137,20 @@ def test_the_bias_of_distances_learns_where_layers_are_computed_again():
             tape.gradient(loss, network.distance_bias.weight.value))))
     assert np.abs(gradients[0]).max() > 1e-6
     np.testing.assert_allclose(*gradients, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta", "camembert", "mpnet"])
+def test_padding_on_the_left_changes_no_token(kind):
+    keras.utils.set_random_seed(1)
+    network = networks.build(bert_tf.config.config_from_dict({
+        **SIZES, "model_type": kind, "type_vocab_size": 1, "initializer_range": 0.3}))
+    ids = np.arange(12, dtype="int32").reshape(2, 6)
+    alone = network({"input_ids": ids})["sequence_output"]
+    for left, right in ((4, 0), (1, 3)):
+        padded, mask = (np.pad(values, [(0, 0), (left, right)])
+                        for values in (ids, np.ones_like(ids)))
+        found = network({"input_ids": padded, "input_mask": mask})["sequence_output"]
+        assert off(found[:, left:left + 6], alone) < TOLERANCE
 
 
 def test_padding_of_mpnet_is_token_1(test_data, tmp_path):

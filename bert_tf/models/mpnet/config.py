@@ -27,6 +27,7 @@ class MPNetConfig(EncoderConfig):
     relative_attention_num_buckets: int = whole(32, 1024, least=32)
 
     is_plain = has_segments = False
+    skips_padding = True
     segment_types = 0
 
     def check(self) -> None:
