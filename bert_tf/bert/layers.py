@@ -82,11 +82,11 @@ class Embeddings(FromConfig, keras.layers.Layer):
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
+        self.norm = LayerNorm(config, config.embedding_output_width, dtype=self.dtype_policy)
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
-        return None, None, self.config.embedding_width
+        return None, None, self.config.embedding_output_width
 
     def table(self, name: str, rows: int, initializer: Any = None) -> keras.Variable:
         return self.add_weight((rows, self.config.embedding_width), initializer, name=name)

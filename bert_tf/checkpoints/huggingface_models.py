@@ -253,6 +253,7 @@ MODELS["deberta-v2"] = Model(
         *((f"encoder/layer_{{i}}/attention/self/{part}",
            f"encoder.layer.{{i}}.attention.self.{part}_proj", DENSE)
           for part in ("pos_key", "pos_query")),
+        ("embeddings/embed_proj", "embeddings.embed_proj", DENSE),
         ("encoder/rel_embeddings/weight", "encoder.rel_embeddings.weight", SELF),
         ("encoder/rel_embeddings/LayerNorm", "encoder.LayerNorm", NORM),
         ("encoder/conv", "encoder.conv.conv", DENSE),
@@ -284,7 +285,9 @@ def model_of(weights: Weights) -> Model | None:
     model = _MODEL_OF.get(weights.config.model_type)
     if model and model.with_hidden and weights.config.has_pooler:
         return model.with_hidden
-    if model and model.older and ("masked_lm/output_weights" in weights.tensors or (
+    # Only the older head predicts from embeddings of another width.
+    if model and model.older and ("masked_lm/output_weights" in weights.tensors
+                                  or weights.config.embedding_size or (
             weights.origin and model.older.output_biases[0] in weights.origin.tensors)):
         return model.older
     return model

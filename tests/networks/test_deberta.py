@@ -132,7 +132,8 @@ def test_buckets_of_distances_equal(golden):
 @pytest.mark.parametrize("buckets, longest, distances, at_distances", [
     (32, 129, (32, 64), (21, 26)), (128, 513, (128, 256), (85, 106)),   # in float64 one more
     (18, 65, (24,), (14,)),             # in float64 one less
-    (7, 10, (9, 10, 15, 16), (5, 6, 6, 7))])        # the last bucket begins far beyond
+    (7, 10, (9, 10, 15, 16), (5, 6, 6, 7)),         # the last bucket begins far beyond
+    (2, 10, (1, 2, 9, 20), (1, 1, 1, 1)), (3, 10, (1, 2, 9, 20), (1, 1, 1, 1))])
 def test_buckets_are_rounded_as_in_the_originals(buckets, longest, distances, at_distances):
     """The numbers are those of transformers 5.23's make_log_bucket_position."""
     rows = rows_of_distances(DebertaConfig(9, 8, 1, 2, 8, position_buckets=buckets,
@@ -160,7 +161,9 @@ _V3 = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attenti
     {"share_att_key": False, "pos_att_type": "p2c"}, {"norm_rel_ebd": "none"},
     {"conv_kernel_size": 5, "conv_groups": 4, "conv_act": "gelu_new"}, {"type_vocab_size": 3},
     {"conv_kernel_size": 1, "conv_act": "relu6", "pooler_hidden_act": "gelu_pytorch_tanh"},
-    {"pooler_hidden_act": "silu", "num_hidden_layers": 1}])
+    {"pooler_hidden_act": "silu", "num_hidden_layers": 1}, {"position_buckets": 2},
+    {"position_buckets": 3, "max_relative_positions": 3},
+    {"embedding_size": 10, "position_biased_input": True, "type_vocab_size": 2}])
 def test_networks_of_transformers_equal(change, tmp_path):
     """All layers and the logits of a folder that transformers writes; and it opens ours."""
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
@@ -284,12 +287,13 @@ def test_there_and_back_byte_for_byte(head, golden, tmp_path):
 
 @pytest.mark.parametrize("change, said", [
     ({"pos_att_type": "p2p|c2p"}, "pos_att_type must be some of c2p, p2c"),
-    ({"position_buckets": 2}, "position_buckets must be 0 or at least 4"),
+    ({"position_buckets": 1}, "position_buckets must be 0 or at least 2, not 1"),
     ({"position_buckets": 64, "max_relative_positions": 20}, "but distances end at 20"),
     ({"pos_att_type": [["c2p"]]}, "pos_att_type must be some of c2p, p2c"),
     ({"conv_kernel_size": 3, "conv_groups": 3}, "must divide hidden_size"),
     ({"conv_kernel_size": 4}, r"conv_kernel_size \(4\) must be odd"),
-    ({"embedding_size": 4}, "must be hidden_size")])
+    ({"embedding_size": 4, "position_biased_input": False, "enhanced_mask_decoder": True},
+     r"enhanced_mask_decoder needs an embedding_size \(4\) equal to hidden_size \(8\)")])
 def test_sizes_that_contradict_each_other_are_refused(change, said):
     with pytest.raises(InputError, match=said):
         DebertaConfig(20, 8, 2, 2, 8, **change)

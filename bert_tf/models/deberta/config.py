@@ -55,7 +55,8 @@ class DebertaConfig(EncoderConfig):
     conv_act: str = one_of("tanh", ACTIVATIONS)
     pooler_hidden_act: str = one_of("gelu_erf", ACTIVATIONS)
 
-    is_plain = truncates_initializer = can_be_rounded = False
+    # Embeddings of another width are projected before their norm.
+    is_plain = truncates_initializer = can_be_rounded = projects = False
 
     def check(self) -> None:
         terms, unnamed = self.pos_att_type or (), ("", "none")
@@ -69,13 +70,13 @@ class DebertaConfig(EncoderConfig):
         if self.enhanced_mask_decoder and (self.position_biased_input or self.depth < 2):
             raise InputError("enhanced_mask_decoder needs position_biased_input false, and at "
                              "least 2 layers.")
-        if self.projects:
-            raise InputError(f"embedding_size ({self.embedding_width}) must be hidden_size "
-                             f"({self.hidden_size}) in a deberta-v2.")
-        object.__setattr__(self, "embedding_size", None)    # as where a file has no such key
-        if 0 < self.position_buckets < 4 or self.longest_distance < 2:
-            raise InputError("position_buckets must be 0 or at least 4, and "
-                             "max_relative_positions at least 2.")
+        if self.embedding_size == self.hidden_size:
+            object.__setattr__(self, "embedding_size", None)    # as where a file has no such key
+        if self.enhanced_mask_decoder and self.embedding_size:
+            raise InputError(f"enhanced_mask_decoder needs an embedding_size "
+                             f"({self.embedding_size}) equal to hidden_size ({self.hidden_size}).")
+        if self.position_buckets == 1:
+            raise InputError("position_buckets must be 0 or at least 2, not 1.")
         if self.position_buckets > 0 and self.longest_distance <= self.position_buckets // 2 + 1:
             raise InputError(
                 f"position_buckets is {self.position_buckets}, but distances end at "
@@ -122,6 +123,8 @@ class DebertaConfig(EncoderConfig):
         weights = super().weights()
         if not self.position_rows:
             del weights["embeddings/position_embeddings"]
+        if self.embedding_size:
+            weights |= {"embeddings/LayerNorm": "norm H", "embeddings/embed_proj/kernel": "EH"}
         if not self.share_att_key:
             weights |= {f"encoder/layer_{{i}}/attention/self/{name}": "dense HA"
                         for term, name in zip(TERMS, ("pos_key", "pos_query"))

@@ -29,7 +29,8 @@ def rows_of_distances(config: DebertaConfig) -> np.ndarray:
     middle, ratio = span // 2, 0.0
     if config.position_buckets > 0:     # of an odd number, the last bucket begins far beyond
         ratio = (end - 1) / middle
-        end = int(min(middle * ratio**((span - middle - 1) / (middle - 1)) + 2, 1 << 20))
+        steps = max(middle - 1, 1)
+        end = int(min(middle * ratio**((span - middle - 1) / steps) + 2, 1 << 20))
     rows = np.arange(-end, end + 1)
     if ratio:
         far = np.maximum(np.abs(rows), middle).astype("float32")
@@ -39,7 +40,29 @@ def rows_of_distances(config: DebertaConfig) -> np.ndarray:
 
 
 @register
-class DisentangledEmbeddings(EncoderEmbeddings):
+class DebertaEmbeddings(EncoderEmbeddings):
+    """`EncoderEmbeddings` that a dense layer without a bias projects to H before the norm, if their
+    width is another one."""
+
+    def __init__(self, config: DebertaConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.projection = None
+        if config.embedding_size:
+            self.projection = self.dense(config.hidden_size, "embed_proj", use_bias=False)
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        if self.projection:
+            self.projection.build((None, None, self.config.embedding_width))
+
+    def normalise(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
+        if self.projection:
+            x = self.projection(x)
+        return super().normalise(x, dropout_seed)
+
+
+@register
+class DisentangledEmbeddings(DebertaEmbeddings):
     """Embeddings of words that are those of `others()`, without a gradient, plus differences that
     are trained and begin at 0 (arXiv:2111.09543, section 3.3). What a function returns is no part
     of this layer for Keras."""

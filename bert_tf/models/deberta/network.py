@@ -9,7 +9,12 @@ from keras import ops
 from bert_tf.bert.layers import check_length, padding_bias
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.functions import ACTIVATIONS, seed_of_pass, split_seed
-from bert_tf.models.deberta.layers import Convolution, DebertaLayer, DistanceEmbeddings
+from bert_tf.models.deberta.layers import (
+    Convolution,
+    DebertaEmbeddings,
+    DebertaLayer,
+    DistanceEmbeddings,
+)
 from bert_tf.networks.encoder import BertEncoder
 
 
@@ -22,6 +27,9 @@ class Deberta(BertEncoder):
 
     also_reads = ()
     layer_class, packs = DebertaLayer, False
+
+    def make_embeddings(self, **kwargs: Any) -> DebertaEmbeddings:
+        return DebertaEmbeddings(self.config, **kwargs)
 
     def make_layers(self) -> list[Any]:
         policy = self.dtype_policy
