@@ -20,7 +20,7 @@ _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu
                 "gelu_pytorch_tanh": "gelu", "gelu_python_tanh": "gelu", "gelu_fast": "gelu",
                 "gelu_accurate": "gelu", "relu": "relu", "relu6": "relu6",
                 "tanh": "tanh", "silu": "silu", "swish": "silu", "linear": "linear"}
-THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
+_THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
 # Fields whose values have other names in files.
 _ACTIVATED = {"hidden_act", "conv_act", "pooler_hidden_act"}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
@@ -142,6 +142,14 @@ def our_activation(key: str, value: Any, known: Mapping[str, str] = MappingProxy
     return known[value]
 
 
+def their_activation(activation: str, read: Any) -> str:
+    """The name of our activation in a `config.json`: `read`, that of the file that was read, if it
+    is one of the several."""
+    if _ACTIVATIONS.get(str(read)) == activation:
+        return read
+    return _THEIR_ACTIVATIONS[activation]
+
+
 def as_read(weights: Weights) -> dict[str, Any]:
     """The values of the config.json beside the file that the weights were read from; {} without
     one."""
@@ -208,12 +216,9 @@ def describe(weights: Weights) -> dict[str, Any]:
     model = model_of(weights)
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
     special, read = {"pad_token_id": padding_id(weights, model)}, as_read(weights)
-    activations = {}
-    for key in {*KEYS, *model.keys} & _ACTIVATED:
-        activation, act = read.get(model.names.get(key, key)), getattr(config, key)
-        if _ACTIVATIONS.get(str(activation)) != act:      # which has several names
-            activation = THEIR_ACTIVATIONS[act]
-        activations[key] = activation
+    activations = {
+        key: their_activation(getattr(config, key), read.get(model.names.get(key, key)))
+        for key in {*KEYS, *model.keys} & _ACTIVATED}
     kept = _KEPT
     if "masked_lm" not in heads:
         kept += ("legacy", "tie_word_embeddings")

@@ -150,7 +150,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "model_type": TYPE,
         **{theirs: getattr(config, ours) for ours, theirs in _KEYS.items()},
         "layer_types": list(config.kinds),
-        **{theirs: configs.THEIR_ACTIVATIONS[getattr(config, ours)]
+        **{theirs: configs.their_activation(getattr(config, ours), before.get(theirs))
            for ours, theirs in _ACTIVATIONS.items()},
         **{key: getattr(config, key) for key in _THETAS.values()},
         "rope_parameters": {kind: {"rope_type": "default", "rope_theta": getattr(config, key)}

@@ -23,6 +23,9 @@ _CLASSES = {**dict.fromkeys(original.SEQUENCE, "ForSequenceClassification"),
             "permutation_lm": "LMHeadModel"}
 # The widths of the beams of a head for questions: their name and ours. Their default is 5.
 _BEAMS = {"start_n_top": "num_starts", "end_n_top": "num_ends"}
+# Keys that say nothing of the network, and their values without a file that was read.
+_KEPT = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5, "summary_last_dropout": 0.1,
+         **dict.fromkeys(_BEAMS, 5)}
 _LOGITS = {"tagging": "classifier", "answer_span": "qa_outputs"}
 _PROBLEMS = {"multi_label_classification": "multi_label", "regression": "regression"}
 _ERF_NOTE = ("transformers computes the exact GELU where its file has \"gelu\", but XLNet was "
@@ -128,7 +131,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    config = weights.config
+    config, read = weights.config, huggingface_config.as_read(weights)
     heads = [name for name in _CLASSES if name in weights.heads]
     end = next(map(_CLASSES.get, heads), "Model")
     beams = {}
@@ -140,8 +143,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "architectures": [f"XLNet{end}"], "model_type": TYPE,
         **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
-        "ff_activation": huggingface_config.THEIR_ACTIVATIONS[config.ff_activation], **_FIXED,
+        "ff_activation": huggingface_config.their_activation(
+            config.ff_activation, read.get("ff_activation")), **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
-        "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
+        **{key: read.get(key, value) for key, value in _KEPT.items()},
         **huggingface_config.describe_labels(weights, heads), **beams, **problem})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)
