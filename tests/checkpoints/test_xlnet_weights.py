@@ -1,6 +1,7 @@
 """XLNet's weights come in from the original's checkpoints and from transformers, and go out."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,12 @@ from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.models.xlnet.network import XLNet
 from bert_tf.models.xlnet.objective import PermutationLM
-from bert_tf.objectives.classification import Classification
+from bert_tf.objectives.classification import (
+    Classification,
+    MultiLabel,
+    MultipleChoice,
+    Regression,
+)
 from bert_tf.training.learners.learner import Learner
 from tests.goldens import at_hand
 from tests.original_xlnet import config_of, weights_of, write_checkpoint
@@ -89,6 +95,30 @@ def test_the_summary_of_transformers_has_an_activation_without_the_projection(pr
         path.write_text(json.dumps(values | changes))
         with pytest.raises(InputError, match=message):
             checkpoints.read(tmp_path / "hf")
+
+
+@pytest.mark.parametrize("objective, options", [
+    (Classification, {"num_labels": 1}), (Regression, {}), (MultiLabel, {"num_labels": 1}),
+    (MultipleChoice, {})])
+def test_a_folder_that_names_no_class_has_the_head_that_is_asked_for(objective, options, tmp_path):
+    """Their logits have one name; keys that say nothing of the network stay as they are."""
+    config = XLNetConfig(**TINY)
+    head = objective(config, **options)
+    Learner(XLNet(config), [head]).save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "hf"), "huggingface")
+    path = tmp_path / "hf" / "config.json"
+    values = json.loads(path.read_text()) | {
+        "ff_activation": "gelu_fast", "pad_token_id": 0, "summary_last_dropout": 0.3}
+    del values["architectures"]
+    path.write_text(json.dumps(values))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)     # of weights that are missing
+        found = objective.from_pretrained(tmp_path / "hf", **options).objectives[0]
+    assert np.array_equal(found.weights[0], head.weights[0])
+    checkpoints.convert(str(tmp_path / "hf"), str(tmp_path / "out"), "huggingface")
+    out = json.loads((tmp_path / "out" / "config.json").read_text())
+    kept = ("ff_activation", "pad_token_id", "summary_last_dropout")
+    assert [out[key] for key in kept] == [values[key] for key in kept]
 
 
 @pytest.mark.peer

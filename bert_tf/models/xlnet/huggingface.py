@@ -58,20 +58,15 @@ def _hf_table(prefix, head, notes=()):
         (safetensors_files.COPIES,), notes=notes)
 
 
-def _head_of(values, tensors):
-    classes = values.get("architectures")
-    heads = [head for head, end in _CLASSES.items()
-             if isinstance(classes, list) and f"XLNet{end}" in classes]
-    problem = _PROBLEMS.get(str(values.get("problem_type")))
-    if problem in heads:
-        return problem
-    if heads:
-        single = getattr(tensors.get("logits_proj.bias"), "shape", ()) == (1,)
-        if single and "regression" in heads:
-            return "regression"
-        return heads[0]
-    return next((head for head, layer in (*_LOGITS.items(), ("classification", "logits_proj"))
-                 if f"{layer}.bias" in tensors), None)
+def _head_of(values, tensors, hint=None):
+    """The head whose logits the file has; of several that it may be, `hint`, if it is one."""
+    layers = {layer: (head,) for head, layer in _LOGITS.items()} | {
+        "logits_proj": (*original.SEQUENCE, "multiple_choice")}
+    for layer, heads in layers.items():
+        if bias := tensors.get(f"{layer}.bias"):
+            return huggingface_config.named_classifier(values, "XLNet", heads, bias.shape == (1,),
+                                                       hint)
+    return None
 
 
 def _read_config(values, tensors, beams):
@@ -97,8 +92,8 @@ def _read_config(values, tensors, beams):
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
-    head = _head_of(values, tensors)
-    beams = {key: values.get(key, 5) for key in _BEAMS if head == "conditional_span"}
+    has_beams = "start_logits.dense.bias" in tensors
+    beams = {key: values.get(key, 5) for key in _BEAMS if has_beams}
     try:
         config = _read_config(values, tensors, beams)
     except (InputError, TypeError, ZeroDivisionError) as error:
@@ -109,9 +104,14 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     words, tensors = f"{prefix}word_embedding.weight", dict(tensors)
     if {"lm_loss.weight", words} <= tensors.keys():
         safetensors_files.set_copy_aside(tensors, "lm_loss.weight", words, file)
-    return Source(file, config, tensors, _hf_table(prefix, head),
+
+    def table_of(task=None):
+        return _hf_table(prefix, _head_of(values, tensors, task))
+
+    return Source(file, config, tensors, table_of(),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values, file),
-                  options=beams, notes=(_ERF_NOTE,) * (config.ff_activation == "gelu_erf"))
+                  options=beams, notes=(_ERF_NOTE,) * (config.ff_activation == "gelu_erf"),
+                  table_of=table_of)
 
 
 def table_for(weights: Weights) -> Format:
@@ -131,21 +131,24 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    config, read = weights.config, huggingface_config.as_read(weights)
+    config, before = weights.config, huggingface_config.as_read(weights)
     heads = [name for name in _CLASSES if name in weights.heads]
     end = next(map(_CLASSES.get, heads), "Model")
     beams = {}
     if made := weights.origin:
         beams = {**made.options, **{key: options[ours] for name, options in made.objectives
                                     if name == "ConditionalSpan" for key, ours in _BEAMS.items()}}
-    problem = next(({"problem_type": key} for key, ours in _PROBLEMS.items() if ours in heads), {})
+    problem = next((key for key, head in _PROBLEMS.items() if head in heads), None)
+    if "classification" in heads:       # which files may leave out
+        problem = before.get("problem_type")
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{end}"], "model_type": TYPE,
         **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": huggingface_config.their_activation(
-            config.ff_activation, read.get("ff_activation")), **_FIXED,
+            config.ff_activation, before.get("ff_activation")), **_FIXED,
         "summary_activation": "tanh" if config.use_summ_proj else "",
-        **{key: read.get(key, value) for key, value in _KEPT.items()},
-        **huggingface_config.describe_labels(weights, heads), **beams, **problem})
+        **{key: before.get(key, value) for key, value in _KEPT.items()},
+        **huggingface_config.describe_labels(weights, heads), **beams,
+        **({"problem_type": problem} if problem else {})})
     huggingface_tokenizer.write(folder, weights.tokenizer, has_segments=True)
