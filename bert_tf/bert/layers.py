@@ -326,7 +326,8 @@ class PredictionLayer(FromConfig, keras.layers.Layer):
 
     def make_parts(self) -> None:
         width = self.config.prediction_width
-        self.transform = self.dense(width, activation=ACTIVATIONS[self.config.hidden_act])
+        activation = self.config.prediction_act or self.config.hidden_act
+        self.transform = self.dense(width, activation=ACTIVATIONS[activation])
         self.norm = LayerNorm(self.config, width, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:

@@ -162,9 +162,10 @@ def _cut_positions(tensors, model, values):
 
 def _differences(model, config, parts):
     """Yields sentences on the `parts` whose outputs are others in transformers."""
-    if "masked_lm" in parts and model.exact_gelu and config.hidden_act != "gelu_erf":
-        yield ("The head masked_lm has the exact GELU in transformers, and here hidden_act, "
-               f"{config.hidden_act}; their logits differ.")
+    activation = config.prediction_act or config.hidden_act
+    if "masked_lm" in parts and model.exact_gelu and activation != "gelu_erf":
+        yield ("The head masked_lm has the exact GELU in transformers, and here "
+               f"{activation}; their logits differ.")
     yield from mobilebert.notes(config)
     if "pooler" in parts and config.is_causal:
         yield "The pooler reads the last token; that of transformers reads the first."
@@ -269,6 +270,8 @@ def _check_network(weights, model):
         own = {*model.keys, *model.defaults}
         if model.causal:
             own.add("directionality")
+        if model.exact_gelu:
+            own.add("prediction_act")
         check_parts(weights, own)
     for key in (key for key, name in model.names.items() if not name):
         only = model.defaults.get(key, getattr(EncoderConfig, key))

@@ -96,6 +96,8 @@ def read_config(values: dict[str, Any], kind: str, path: str, model: Model | Non
         ours["model_type"] = kin
     if values.get("is_decoder"):
         ours["directionality"] = "left_to_right"
+    if model.exact_gelu:        # unless the file is ours
+        ours["prediction_act"] = values.get("prediction_act", "gelu_erf")
     if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing
         ours["pruned_heads"] = values["pruned_heads"]
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
@@ -219,6 +221,7 @@ def describe(weights: Weights) -> dict[str, Any]:
     activations = {
         key: their_activation(getattr(config, key), read.get(model.names.get(key, key)))
         for key in {*KEYS, *model.keys} & _ACTIVATED}
+    predicting = config.prediction_act or config.hidden_act
     kept = _KEPT
     if "masked_lm" not in heads:
         kept += ("legacy", "tie_word_embeddings")
@@ -232,6 +235,7 @@ def describe(weights: Weights) -> dict[str, Any]:
             config.max_position_embeddings + unused_positions(model, special),
         **special,
         **({"is_decoder": True} if config.is_causal else {}),
+        **({"prediction_act": predicting} if model.exact_gelu and predicting != "gelu_erf" else {}),
         "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
         # transformers 5 writes only what differs from its defaults; CTranslate2 4.8 needs this key.
         **{key: model.fixed[key] for key in ("position_embedding_type",) if key in model.fixed},

@@ -161,6 +161,7 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
                "pooler_type": config.pooler_type != "first_token_transform",
                "use_task_id": bool(config.task_types),
                "directionality": config.is_causal,
+               "prediction_act": config.prediction_act and "masked_lm" in weights.heads,
                "quantisation": bool(config.quantisation),
                **{key: bool(getattr(config, key)) for key in config.pruned_keys}}
     for key in (key for key in differs if differs[key] and key not in own):

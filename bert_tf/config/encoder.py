@@ -8,7 +8,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from bert_tf import config
 from bert_tf.config.changes import ChangeableConfig
-from bert_tf.config.sizes import DIRECTIONS, Sizes, one_of, read_file, switch, whole
+from bert_tf.config.sizes import (
+    ACTIVATIONS,
+    DIRECTIONS,
+    Sizes,
+    one_of,
+    read_file,
+    switch,
+    whole,
+)
 from bert_tf.errors import InputError, choose_from
 
 # As in transformers.
@@ -79,12 +87,13 @@ class EncoderConfig(ChangeableConfig):
         directionality: "bidi", or "left_to_right": a token attends to itself and to the tokens on
             its left only (arXiv:1810.04805, section 5.1). The pooler then reads the last token,
             which alone attends to all others.
+        prediction_act: see `Sizes`; transformers fixes it for some types.
     """
 
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", "embedding_size", "num_hidden_groups",
         "task_type_vocab_size", "inner_group_num", "shared_parts", "pooler_type", "use_task_id",
-        "directionality", *ChangeableConfig.changes)
+        "directionality", "prediction_act", *ChangeableConfig.changes)
     # These describe a pooler and other parts that the originals never build.
     unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
@@ -101,9 +110,12 @@ class EncoderConfig(ChangeableConfig):
     use_task_id: bool = switch(False)
     task_type_vocab_size: int | None = whole(None)
     directionality: str = one_of("bidi", DIRECTIONS)
+    prediction_act: str | None = one_of(None, (None, *ACTIVATIONS))      # type: ignore[misc]
 
     def check(self) -> None:
         super().check()
+        if self.prediction_act == self.hidden_act:
+            object.__setattr__(self, "prediction_act", None)
         only = self._architecture.pooler_type
         if only and self.pooler_type != only:
             raise InputError(f"pooler_type is {self.pooler_type}; with model_type "

@@ -160,6 +160,8 @@ class Sizes(Changes):
         has_local_layers: whether a token sees near tokens only, in some layers.
         adds_positions: whether embeddings of positions are added to those of words.
         skips_padding: whether positions count tokens alone, and not the padding before them.
+        prediction_act: the activation of the masked language model's hidden layer; None: that of
+            feed-forward networks.
         head_initializer: the initial distribution of matrices of heads, and of the projection of
             embeddings; None: as the network's.
     """
@@ -191,7 +193,7 @@ class Sizes(Changes):
     task_types, inner_group_num = 0, 1
     shares_layers = use_task_id = False
     has_segments = True
-    embedding_size = num_hidden_groups = _ABSENT
+    embedding_size = num_hidden_groups = prediction_act = _ABSENT
     stacks: ClassVar[Any] = MappingProxyType({})
     shared_parts, pooler_type, directionality = "all", "first_token", "bidi"
     # Weights of the table of heads that the network's heads lack; sizes of further letters of

@@ -16,6 +16,7 @@ from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.huggingface_config import read_config
 from bert_tf.config import EncoderConfig, GPTConfig, MobileBertConfig, XLNetConfig
 from bert_tf.errors import InputError
+from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.models.gpt import huggingface as huggingface_gpt
 from bert_tf.networks import build
 from bert_tf.opening import open_model
@@ -65,6 +66,15 @@ def test_a_head_with_another_activation_in_transformers_is_named(kind, activatio
     for form in ("huggingface", "keras"):
         read = convert(tmp_path / "hf", tmp_path / form, form)
         assert str(read).count(told) == str(account).count(told)
+    # A file of transformers does not say what its class does.
+    path = tmp_path / "hf" / "config.json"
+    values = json.loads(path.read_text())
+    values.pop("prediction_act", None)
+    path.write_text(json.dumps(values))
+    head, = bert_tf.MaskedLM.from_pretrained(tmp_path / "hf").objectives
+    assert head.transform.transform.activation is ACTIVATIONS[
+        activation if kind == "bert" else "gelu_erf"]
+    assert told not in str(convert(tmp_path / "hf", tmp_path / "again", "huggingface"))
 
 
 def test_roberta_there_and_back(roberta, tmp_path):

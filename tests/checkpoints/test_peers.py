@@ -69,8 +69,9 @@ TASKS = [
     ("NextSentencePrediction", bert_tf.SentencePrediction, {}),
     ("PreTraining", bert_tf.ReplacedToken, {}),
 ]
-FAMILIES = {"Bert": {}, "Roberta": {}, "Albert": {"embedding_size": 16, "num_hidden_groups": 2},
-            "Electra": {"embedding_size": 16}}
+FAMILIES = {"Bert": {}, "Roberta": {"hidden_act": "relu"},
+            "Albert": {"embedding_size": 16, "num_hidden_groups": 2},
+            "Electra": {"embedding_size": 16, "hidden_act": "silu"}}
 # The classes that have other heads than ours, or are not there.
 MISSING = {"Electra": ("NextSentencePrediction",),
            **dict.fromkeys(("Roberta", "Albert"), ("NextSentencePrediction", "PreTraining")),
