@@ -16,7 +16,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, is_folder, read_json
 from bert_tf.heads import HEADS
-from bert_tf.models.albert.huggingface import check_groups, identity, take_identity
+from bert_tf.models.albert.huggingface import check_groups, identity, take_projection
 from bert_tf.models.gpt import huggingface as huggingface_gpt
 from bert_tf.models.mobilebert import weights as mobilebert
 from bert_tf.models.modernbert import huggingface as huggingface_modernbert
@@ -204,7 +204,7 @@ def read(file: str) -> Source:
     tensors = _single_classifier({_standard_name(name, model): tensor
                                 for name, tensor in tensors.items()})
     _tie(tensors, model, values.get("tie_word_embeddings", True), file)
-    take_identity(tensors, model, config, file)
+    config = take_projection(tensors, model, config)
     if kind == "mobilebert":
         mobilebert.join_output(tensors)
     notes = _cut_positions(tensors, model, values)
@@ -272,6 +272,8 @@ def _check_network(weights, model):
             own.add("directionality")
         if model.exact_gelu:
             own.add("prediction_act")
+        if model.projection:
+            own.add("project_embeddings")
         check_parts(weights, own)
     for key in (key for key, name in model.names.items() if not name):
         only = model.defaults.get(key, getattr(EncoderConfig, key))

@@ -155,7 +155,10 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
     """Raises InputError unless the network is built like BERT's, except for the parts that the keys
     `own` of its configuration describe."""
     config = weights.config
-    differs = {"embedding_size": config.projects, "num_hidden_groups": config.shares_layers,
+    is_equal = config.embedding_width == config.hidden_size
+    differs = {"embedding_size": config.projects and not is_equal,
+               "project_embeddings": config.projects and is_equal,
+               "num_hidden_groups": config.shares_layers,
                "inner_group_num": config.inner_group_num > 1,
                "shared_parts": config.shares_layers and config.shared_parts != "all",
                "pooler_type": config.pooler_type != "first_token_transform",

@@ -75,6 +75,7 @@ class EncoderConfig(ChangeableConfig):
         model_type: Hugging Face's name of the architecture, or another key of `BERT_TYPES`.
         embedding_size: E, the width of the embeddings; H if None. A dense layer projects E to
             another H (arXiv:1909.11942, section 3.1).
+        project_embeddings: whether it also projects E to an equal H, as transformers' ALBERT does.
         num_hidden_groups: groups of layers that share weights; None: each layer has its own.
         inner_group_num: number of blocks of a layer, each with its own weights.
         shared_parts: part that the layers of a group share: "all", "attention" or "feed_forward"
@@ -93,7 +94,7 @@ class EncoderConfig(ChangeableConfig):
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", "embedding_size", "num_hidden_groups",
         "task_type_vocab_size", "inner_group_num", "shared_parts", "pooler_type", "use_task_id",
-        "directionality", "prediction_act", *ChangeableConfig.changes)
+        "directionality", "prediction_act", "project_embeddings", *ChangeableConfig.changes)
     # These describe a pooler and other parts that the originals never build.
     unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
@@ -111,6 +112,7 @@ class EncoderConfig(ChangeableConfig):
     task_type_vocab_size: int | None = whole(None)
     directionality: str = one_of("bidi", DIRECTIONS)
     prediction_act: str | None = one_of(None, (None, *ACTIVATIONS))      # type: ignore[misc]
+    project_embeddings: bool = switch(False)
 
     def check(self) -> None:
         super().check()
@@ -132,6 +134,10 @@ class EncoderConfig(ChangeableConfig):
                     or self.is_causal) and (
             self.has_segments and self.pooler_type == "first_token_transform"
             and self.layer_weights == [(i, i) for i in range(self.num_hidden_layers)])
+
+    @property
+    def projects(self) -> bool:
+        return self.project_embeddings or super().projects
 
     @property
     def head_initializer(self) -> str | None:      # type: ignore[override]

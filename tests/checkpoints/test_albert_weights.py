@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
+import bert_tf
 from bert_tf import checkpoints
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import google, huggingface, keras_hub, model_garden, rules
@@ -163,8 +164,14 @@ def test_what_transformers_reads(tmp_path):
 
     tensors[kernel] = 2 * tensors[kernel]
     save_file(tensors, tmp_path / "hf" / "model.safetensors")
-    with pytest.raises(InputError, match=f"'{kernel}' projects the embeddings"):
-        checkpoints.read(tmp_path / "hf")
+    network = bert_tf.open_model(tmp_path / "hf").network()
+    outputs = network({"input_ids": np.array([[1, 2, 3]])})
+    assert np.array_equal(outputs["projected_output"], 2 * outputs["embedding_output"])
+    checkpoints.convert(tmp_path / "hf", tmp_path / "keras", "keras")
+    checkpoints.convert(tmp_path / "keras", tmp_path / "back", "huggingface")
+    assert_same(load_file(tmp_path / "back" / "model.safetensors"), tensors)
+    with pytest.raises(InputError, match="project_embeddings is True, but this format's albert"):
+        checkpoints.convert(tmp_path / "keras", tmp_path / "out", "google")
 
 
 def test_no_weight_of_the_encoder_is_left_out(tmp_path, monkeypatch):

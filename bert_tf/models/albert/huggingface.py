@@ -1,5 +1,6 @@
 """ALBERT's additions to its row of `MODELS`."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -26,19 +27,19 @@ def _names(model, prefix):
     return [f"{prefix}{model.projection}.{end}" for end in ("weight", "bias")]
 
 
-def take_identity(tensors: dict[str, Tensor], model: Model, config: EncoderConfig | None,
-                  file: str) -> None:
-    """Sets a layer that only copies the embeddings aside; InputError if it changes them."""
+def take_projection(tensors: dict[str, Tensor], model: Model, config: EncoderConfig | None
+                    ) -> EncoderConfig | None:
+    """Sets a layer that only copies the embeddings aside. Returns the configuration, which says
+    whether a layer projects them to their own width."""
     kernel, bias = _names(model, model.prefix)
     if not model.projection or config is None or config.projects or kernel not in tensors:
-        return
+        return config
     if not np.array_equal(tensors[kernel].read(), np.eye(config.hidden_size)) or (
             bias in tensors and tensors[bias].read().any()):
-        raise InputError(f"{file}: tensor {kernel!r} projects the embeddings, but embedding_size "
-                         "equals hidden_size in the configuration, so the network has no such "
-                         "layer; correct the configuration.")
+        return dataclasses.replace(config, project_embeddings=True)
     for name in {kernel, bias} & tensors.keys():
         tensors[f"identity.{name}"] = tensors.pop(name)
+    return config
 
 
 def identity(model: Model, config: EncoderConfig, values: Mapping[str, np.ndarray]
