@@ -107,13 +107,13 @@ def _own_file(module: str) -> types.ModuleType:
     return importlib.import_module(f"bert_tf.{module}")
 
 
-def _table(model, has_norms, task=None):
+def _table(model, has_norms, task=None, notes=()):
     rows = model.rows
     if not has_norms:
         rows = model.rows_without_norms
     if model.classifier:
         rows = (*rows, (f"{task or names.CLASSIFIERS[0]}/dense", model.classifier, _HEAD))
-    return Format(rows, _IGNORED)
+    return Format(rows, _IGNORED, notes=notes)
 
 
 find = tensor_bundle.find
@@ -189,8 +189,9 @@ def table_for(weights: Weights) -> Format:
     check_original(weights, kind)
     task = only_head(weights, names.CLASSIFIERS,
                      "Google's checkpoints call each of them output_weights")
+    notes = (mobilebert.ORIGINAL,) * getattr(weights.config, "as_in_transformers", False)
     return _table(_MODELS[kind], getattr(weights.config, "normalization_type", "") != "no_norm",
-                  task)
+                  task, notes)
 
 
 def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights

@@ -242,7 +242,6 @@ def table_for(weights: Weights) -> Format:
 def _notes(weights, model):
     """Yields sentences on what transformers makes of the files, and of texts."""
     padding, tokenizer = configs.padding_id(weights, model), weights.tokenizer
-    yield from model.notes
     if unused := configs.unused_positions(model, {"pad_token_id": padding}):
         yield (f"The table of positions begins with {unused} rows that no token uses, as "
                "transformers expects of this model.")
@@ -301,6 +300,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     values |= identity(model, weights.config, values)
     if weights.config.model_type == "mobilebert":
         mobilebert.split_output(values, weights.config.embedding_width)
+        values |= mobilebert.unused(weights, values)
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])

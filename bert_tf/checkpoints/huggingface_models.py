@@ -43,7 +43,6 @@ class Model:
         ignored: (pattern, reason) of further tensors that no encoder needs, see `rules.Format`.
         exact_gelu: whether its masked LM's head has the exact GELU whatever `hidden_act` is.
         causal: the end of the class name of a left-to-right language model, or "".
-        notes: sentences for writers of such files on how transformers computes.
         check: raises InputError for `Weights` whose network transformers can't build; None for
             networks like BERT's.
         older: the files whose masked LM has other names, and may have an output matrix.
@@ -70,7 +69,6 @@ class Model:
     ignored: tuple[tuple[str, str], ...] = ()
     exact_gelu: bool = False
     causal: str = ""
-    notes: tuple[str, ...] = ()
     check: Callable[[Weights], None] | None = None
     older: "Model | None" = None
 
@@ -214,17 +212,13 @@ MODELS = {
                 "ffn_layer_", "ffn.").replace("/", "."), KINDS),
         (*_HEADS, ("masked_lm/extra/output_weights", "cls.predictions.dense",
                    (("", ".weight", "transpose"),))), _BERT_CLASSES,
-        keys=tuple(_MOBILEBERT), fixed={}, defaults=_MOBILEBERT | {
+        keys=(*_MOBILEBERT, "as_in_transformers"), fixed={}, defaults=_MOBILEBERT | {
+            "as_in_transformers": True,
             "hidden_size": 512, "num_hidden_layers": 24, "num_attention_heads": 4,
             "intermediate_size": 512, "hidden_act": "relu", "hidden_dropout_prob": 0.0,
             "type_vocab_size": 2},
         check=mobilebert.check_huggingface,
-        ignored=((r"(\w+\.)?encoder\.layer\.\d+\.bottleneck\.attention\..*",
-                  "a bottleneck that use_bottleneck_attention leaves unused"),
-                 (r"(\w+\.)?embeddings\.embedding_transformation\..*",
-                  "a layer that is for trigrams or narrow embeddings")),
-        notes=("transformers gives padding no weight in attention; the original and this library "
-               "give it some, so that rows with padding differ.",)),
+        ignored=(*mobilebert.UNUSED.items(), mobilebert.EMPTY)),
 }
 # The classifiers of transformers' ELECTRA; the original's have no hidden layer.
 MODELS["electra"] = dataclasses.replace(MODELS["electra"], with_hidden=dataclasses.replace(

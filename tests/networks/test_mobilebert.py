@@ -145,8 +145,8 @@ def test_the_neighbours_of_a_token_are_part_of_it():
 
 @pytest.mark.peer
 @pytest.mark.parametrize("values", ({}, {
-    "use_bottleneck_attention": True, "key_query_shared_bottleneck": False}, {
-    "normalization_type": "layer_norm", "layer_norm_eps": 1e-5, "hidden_act": "gelu",
+    "use_bottleneck_attention": True, "trigram_input": False, "embedding_size": 16}, {
+    "normalization_type": "layer_norm", "layer_norm_eps": 1e-12, "hidden_act": "gelu",
     "classifier_activation": True}))
 def test_transformers_computes_the_same(values, tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
@@ -161,9 +161,10 @@ def test_transformers_computes_the_same(values, tmp_path):
     assert not account.missing
     rng = np.random.default_rng(5)
     ids, segments = rng.integers(1, 40, (2, 9)), np.array([[0] * 4 + [1] * 5] * 2)
-    with torch.no_grad():       # no row is padded: there transformers differs from the original
-        wanted = model(torch.tensor(ids), token_type_ids=torch.tensor(segments))
-    found = learner({"input_ids": ids, "segment_ids": segments,
+    mask = np.array([[1] * 6 + [0] * 3, [0] * 2 + [1] * 7])
+    with torch.no_grad():
+        wanted = model(*map(torch.tensor, (ids, mask, segments)))
+    found = learner({"input_ids": ids, "input_mask": mask, "segment_ids": segments,
                      "masked_lm_positions": np.array([np.arange(9)] * 2)})
     close(found["masked_lm"], wanted.prediction_logits.numpy())
     close(found["next_sentence"], wanted.seq_relationship_logits.numpy())
@@ -171,5 +172,6 @@ def test_transformers_computes_the_same(values, tmp_path):
     again, info = transformers.MobileBertForPreTraining.from_pretrained(
         tmp_path / "ours", output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert checkpoints.read_config(tmp_path / "ours").as_in_transformers
     assert all(torch.equal(value, again.state_dict()[name])
                for name, value in model.state_dict().items())

@@ -32,10 +32,13 @@ class MobileBertConfig(BertConfig):
         normalization_type: "layer_norm"; "manual_layer_norm", the same with a larger epsilon; or
             "no_norm", a factor and an addend for each element.
         classifier_activation: whether the first token's vector passes a dense layer with tanh.
+        as_in_transformers: whether the network is transformers', where it is not the original's:
+            padding gets no weight in attention, and of "layer_norm" those of the embeddings and of
+            a layer's last feed-forward network have an epsilon of 1e-5. A key of ours.
     """
 
     added_keys: ClassVar = ("layer_norm_eps", "model_type", "embedding_size",
-                            "intra_bottleneck_size", "quantisation")
+                            "intra_bottleneck_size", "quantisation", "as_in_transformers")
     distinctive_keys: ClassVar = ("trigram_input", "use_bottleneck", "intra_bottleneck_size")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "normalization_type")
 
@@ -49,6 +52,7 @@ class MobileBertConfig(BertConfig):
     num_feedforward_networks: int = whole(1, MOST_FEED_FORWARDS)
     normalization_type: str = one_of("layer_norm", ("layer_norm", "no_norm", "manual_layer_norm"))
     classifier_activation: bool = switch(True)
+    as_in_transformers: bool = switch(False)
     quantisation: Quantisation | None = fitted(None, parse_quantisation)
 
     # The layer between embeddings and encoder is part of the embeddings.

@@ -38,6 +38,13 @@ class ManualLayerNorm(LayerNorm):
 
 
 @register
+class OuterLayerNorm(LayerNorm):
+    """A norm that has PyTorch's epsilon in transformers."""
+
+    epsilon = 1e-5
+
+
+@register
 class RoundedNoNorm(NoNorm):
     """`NoNorm` with its input, both vectors and their product rounded; see affine.py."""
 
@@ -60,10 +67,13 @@ class RoundedNoNorm(NoNorm):
 NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm": NoNorm}
 
 
-def make_norm(config: MobileBertConfig, width: int, policy: Any, in_layer: bool = False
-              ) -> LayerNorm:
-    """Makes a norm of `normalization_type`; `in_layer`: inside a layer of the encoder."""
+def make_norm(config: MobileBertConfig, width: int, policy: Any, in_layer: bool = False,
+              is_outer: bool = False) -> LayerNorm:
+    """Makes a norm of `normalization_type`; `in_layer`: inside a layer of the encoder; `is_outer`:
+    one of those that `as_in_transformers` changes."""
     kind = NORMS[config.normalization_type]
+    if is_outer and config.as_in_transformers and kind is LayerNorm:
+        kind = OuterLayerNorm
     if in_layer and rounds_all(config):
         kind = RoundedNoNorm
     return kind(config, width, dtype=policy)
@@ -75,8 +85,8 @@ def rounds_all(config: MobileBertConfig) -> bool:
 
 
 # The score of a masked token: small enough for fixed-point numbers, so that padding keeps some
-# weight.
-_HIDDEN_SCORE = -6.0
+# weight; and in transformers.
+_HIDDEN_SCORE, _THEIR_HIDDEN_SCORE = -6.0, -10000.0
 _GREATEST_SCORE = 60.0      # where all tensors are rounded
 
 
@@ -101,7 +111,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         self.transformation: Any = None
         if config.transformed_size:
             self.transformation = self.dense(config.hidden_size, "embedding_transformation")
-        self.norm = make_norm(config, config.hidden_size, self.dtype_policy)
+        self.norm = make_norm(config, config.hidden_size, self.dtype_policy, is_outer=True)
         self.make_ranges()
 
     def build(self, input_shape: Any = None) -> None:
@@ -144,14 +154,14 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
 class NormedDense(FromConfig, keras.layers.Layer):
     """A dense layer, dropout, the sum with a residual if there is one, and a normalisation."""
 
-    config_keys = ("input_size", "width", "dropout_rate")
+    config_keys = ("input_size", "width", "dropout_rate", "is_outer")
 
     def __init__(self, config: MobileBertConfig, input_size: int, width: int,
-                 dropout_rate: float = 0.0, **kwargs: Any):
+                 dropout_rate: float = 0.0, is_outer: bool = False, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.input_size, self.width, self.dropout_rate = input_size, width, dropout_rate
-        self.projection = self.dense(width)
-        self.norm = make_norm(config, width, self.dtype_policy, in_layer=True)
+        self.projection, self.is_outer = self.dense(width), is_outer
+        self.norm = make_norm(config, width, self.dtype_policy, in_layer=True, is_outer=is_outer)
 
     def build(self, input_shape: Any = None) -> None:
         self.projection.build((None, None, self.input_size))
@@ -209,7 +219,10 @@ class MobileAttention(FromConfig, keras.layers.Layer):
             scores = scores + attended.bias
         if attended.mask is not None or self.ranges:
             mask = 1.0 if attended.mask is None else attended.mask
-            scores = rounded("masked", scores * mask) + (1.0 - mask) * _HIDDEN_SCORE
+            low = _HIDDEN_SCORE
+            if self.config.as_in_transformers and not self.ranges:
+                low = _THEIR_HIDDEN_SCORE
+            scores = rounded("masked", scores * mask) + (1.0 - mask) * low
             scores = rounded("summed", scores)
         if self.ranges:
             scores = ops.clip(scores, _HIDDEN_SCORE, _GREATEST_SCORE)
@@ -231,10 +244,10 @@ class FeedForward(FromConfig, keras.layers.Layer):
         self.intermediate = self.dense(config.intermediate_size,
                                        activation=ACTIVATIONS[config.hidden_act])
         self.output_ = NormedDense(config, config.intermediate_size, inner, self.residual_dropout,
-                                   name="output", dtype=self.dtype_policy)
+                                   self.is_last, name="output", dtype=self.dtype_policy)
 
     # A network before the layer's own never has dropout.
-    residual_dropout = 0.0
+    residual_dropout, is_last = 0.0, False
 
     def build(self, input_shape: Any = None) -> None:
         with keras.name_scope("intermediate"):
@@ -256,6 +269,8 @@ class FeedForward(FromConfig, keras.layers.Layer):
 @register
 class MobileBertLayer(FeedForward):
     """Self-attention and feed-forward networks between two bottlenecks."""
+
+    is_last = True
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)

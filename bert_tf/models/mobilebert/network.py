@@ -16,8 +16,8 @@ from bert_tf.networks.encoder import BertEncoder
 class MobileBert(BertEncoder):
     """A `BertEncoder` whose layers are thinner, or for the teacher wider, inside than between.
 
-    `embedding_output` is [B, S, H]. Padding keeps a small weight in attention, as in the original:
-    outputs depend on the length of a batch.
+    `embedding_output` is [B, S, H]. Padding keeps a small weight in attention, as in the original,
+    so that outputs depend on the length of a batch, unless `as_in_transformers`.
     """
 
     also_reads = ()

@@ -1,6 +1,7 @@
 """MobileBERT's weights in Google's checkpoints and in Hugging Face's files."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -20,7 +21,17 @@ PLAIN = ("attention/self/query", "attention/self/key", "attention/self/value",
          "intermediate/dense",
          *(f"ffn_layer_{i}/intermediate/dense" for i in range(MOST_FEED_FORWARDS - 1)))
 # Of transformers' masked LM: the output matrix [V, E], and its further columns turned, [H - E, V].
-_DECODER, _FURTHER = "cls.predictions.decoder.weight", "cls.predictions.dense.weight"
+_DECODER, _FURTHER, _BIAS = (f"cls.predictions.{name}" for name in (
+    "decoder.weight", "dense.weight", "bias"))
+# Patterns of tensors that every class of transformers has, and why a network doesn't use them.
+UNUSED = {r"(mobilebert\.)?encoder\.layer\.\d+\.bottleneck\.attention\..*":
+          "a bottleneck that use_bottleneck_attention leaves unused",
+          r"(mobilebert\.)?embeddings\.embedding_transformation\..*":
+          "a layer that is for trigrams or narrow embeddings"}
+EMPTY = r"empty\..*", "a matrix without a row, since embedding_size is hidden_size"
+# A note on what Google's code computes with weights of transformers.
+ORIGINAL = ("The original gives padding some weight in attention, and its norms have one epsilon; "
+            "outputs differ from those of transformers.")
 _TABLES = ("word_embeddings", "token_type_embeddings", "position_embeddings")
 
 
@@ -49,15 +60,33 @@ def check_huggingface(weights: Weights) -> None:
 
 
 def notes(config: Sizes) -> tuple[str, ...]:
-    """Returns sentences on norms that transformers computes with another epsilon."""
-    if getattr(config, "normalization_type", "") != "layer_norm" or config.layer_norm_eps == 1e-5:
+    """Returns sentences on what transformers computes differently."""
+    if getattr(config, "as_in_transformers", True):
         return ()
-    return ("The norms of the embeddings, and of the output of each layer, have an epsilon of 1e-5 "
-            f"in transformers, and here layer_norm_eps, {config.layer_norm_eps}; outputs differ.",)
+    told = ["transformers gives padding no weight in attention; the original and this library give "
+            "it some, so that rows with padding differ."]
+    if config.normalization_type == "layer_norm" and config.layer_norm_eps != 1e-5:
+        told.append(
+            "The norms of the embeddings, and of the output of each layer, have an epsilon of 1e-5 "
+            f"in transformers, and here layer_norm_eps, {config.layer_norm_eps}; outputs differ.")
+    return tuple(told)
+
+
+def unused(weights: Weights, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The tensors of `UNUSED` in the file that was read, under the names beside `values`."""
+    if not weights.origin:
+        return {}
+    prefix = "mobilebert." * any(name.startswith("mobilebert.") for name in values)
+    kept = {f"{prefix}{name.removeprefix('mobilebert.')}": tensor.read()
+            for name, tensor in weights.origin.tensors.items()
+            if re.fullmatch("|".join(UNUSED), name)}
+    return {name: value for name, value in kept.items() if name not in values}
 
 
 def join_output(tensors: dict[str, Tensor]) -> None:
     """Joins an output matrix, which is not the embedding table, with its further columns."""
+    if _FURTHER in tensors and 0 in tensors[_FURTHER].shape and _DECODER not in tensors:
+        tensors[f"empty.{_FURTHER}"] = tensors.pop(_FURTHER)
     if _DECODER not in tensors or _FURTHER not in tensors:
         return
     table, further = tensors[_DECODER], tensors.pop(_FURTHER)
@@ -69,6 +98,8 @@ def join_output(tensors: dict[str, Tensor]) -> None:
 
 def split_output(values: dict[str, np.ndarray], width: int) -> None:
     """Undoes `join_output` in the values of a file; `width` is E."""
+    if _BIAS in values:
+        values.setdefault(_FURTHER, np.zeros((0, len(values[_BIAS])), values[_BIAS].dtype))
     if _DECODER in values:
         table = values[_DECODER]
         values[_DECODER], values[_FURTHER] = table[:, :width], table[:, width:].T
