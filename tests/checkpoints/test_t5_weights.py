@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import tensor_bundle
@@ -96,6 +97,22 @@ def test_a_trained_model_is_read_with_all_that_a_stack_may_be(tmp_path):
         (tmp_path / "huggingface" / "config.json").write_text(json.dumps({**values, key: value}))
         with pytest.raises(InputError, match=message):
             checkpoints.read(tmp_path / "huggingface")
+
+
+def test_other_classes_of_transformers_are_read_without_their_heads_or_refused(tmp_path):
+    """T5ForSequenceClassification and T5EncoderModel."""
+    T5(T5Config(30, d_model=8, d_kv=4, d_ff=12, num_layers=1, num_heads=2)).save(
+        tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "hf"), "huggingface")
+    path, head = tmp_path / "hf" / "model.safetensors", "classification_head.dense.weight"
+    tensors, held = load_file(path), checkpoints.read(tmp_path / "hf").tensors.keys()
+    save_file({f"transformer.{name}": value for name, value in tensors.items()} | {
+        head: np.eye(8)}, path)
+    weights = checkpoints.read(tmp_path / "hf")
+    assert weights.tensors.keys() == held and weights.ignored.keys() == {head}
+    save_file({name: value for name, value in tensors.items() if "decoder" not in name}, path)
+    with pytest.raises(InputError, match="holds T5's encoder without a decoder"):
+        checkpoints.read(tmp_path / "hf")
 
 
 @pytest.mark.peer

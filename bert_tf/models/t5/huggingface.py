@@ -31,7 +31,9 @@ def _hf_table():
     return Format(tuple(rows), (
         safetensors_files.COPIES,
         (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
-         "not used by any version of the network")))
+         "not used by any version of the network"),
+        (r"(classification_head|qa_outputs)\..*",
+         "of a head of a task; here T5 answers tasks in words, see bert-finetune")))
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
@@ -47,10 +49,14 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
         config = T5Config.from_dict(ours)
     if config.num_decoder_layers == config.num_layers:
         config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
+    tensors = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+    stacks = {name.split(".")[0] for name in tensors}
+    if "encoder" in stacks and "decoder" not in stacks:
+        raise InputError(f"{file} holds T5's encoder without a decoder, and here T5 has both; "
+                         "give the folder of a T5ForConditionalGeneration.")
     copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"]
     if config.tie_word_embeddings:
         copies.append("lm_head.weight")
-    tensors = dict(tensors)
     for copy in copies:
         if copy in tensors and "shared.weight" in tensors:
             safetensors_files.set_copy_aside(tensors, copy, "shared.weight", file)
