@@ -61,6 +61,9 @@ def _table(model, task, prefix, notes=()):
         ignored.append((r"(\w+\.)?pooler\.dense\..*", "a pooler that the classifier doesn't use"))
     if task:
         rows.append((f"{task}/dense", classifier, DENSE))
+    elif model.others:
+        ignored.append((r"classifier\.(weight|bias)", "of a classifier that its class in "
+                        "transformers builds in another way; train a head with bert-finetune"))
     return Format((*rows, *model.heads), (*ignored, *model.ignored), notes=notes)
 
 
@@ -197,7 +200,10 @@ def read(file: str) -> Source:
     kind = configs.find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
     model = model_in(kind, tensors)
     if path:
-        config = configs.read_config(values, kind, path, model)
+        described = values
+        if "sequence_summary.summary.weight" not in tensors:        # which only choices have
+            described = {key: value for key, value in values.items() if "summary_" not in key}
+        config = configs.read_config(described, kind, path, model)
     vocabulary = rules.vocabulary_beside(file)
     if config and vocabulary:
         _check_segments(config, vocabulary, path)

@@ -34,7 +34,8 @@ PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.prob
 # Keys that no network here has: a file that was read keeps them when it is written.
 _KEPT = (*(f"{token}_token_id" for token in ("bos", "eos", "cls", "sep", "mask")),
          *(f"{part}_dropout" for part in ("classifier", "cls", "pooler", "qa", "seq_classif",
-                                          "summary_last")), "classifier_dropout_prob")
+                                          "summary_last")), "classifier_dropout_prob",
+         "summary_type", "summary_use_proj", "summary_activation")
 
 
 def named_classifier(values: dict[str, Any], classes: str, candidates: Sequence[str],

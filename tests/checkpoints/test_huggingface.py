@@ -195,8 +195,15 @@ def test_a_classifier_of_electra_with_a_hidden_layer(end, head, layers, tmp_path
     save_file({name if name.startswith("electra.") else f"electra.{name}": value
                for name, value in tensors.items()} | more, tmp_path / "hf" / "model.safetensors")
     path = tmp_path / "hf" / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()),
-                                "architectures": [f"ElectraFor{end}"]}))
+    values = {**json.loads(path.read_text()), "architectures": [f"ElectraFor{end}"]}
+    path.write_text(json.dumps({**values, "summary_type": "last"}))
+    if head == "regression":        # no key of a summary says anything of it
+        convert(tmp_path / "hf", tmp_path / "kept", "huggingface")
+        assert json.loads((tmp_path / "kept" / "config.json").read_text())["summary_type"] == "last"
+    else:
+        with pytest.raises(InputError, match="summary_type must be 'first', not 'last'"):
+            checkpoints.read(tmp_path / "hf")
+    path.write_text(json.dumps(values))
     model = checkpoints.read(tmp_path / "hf")
     assert model.config.pooler_type == "first_token_gelu" and not model.ignored
     learner = (bert_tf.Regression if head == "regression" else bert_tf.MultipleChoice
