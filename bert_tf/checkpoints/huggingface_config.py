@@ -65,9 +65,10 @@ def find_type(values: dict[str, Any], tensors: dict, path: str, known: Iterable[
         (kind for kind, model in MODELS.items()
          if any(name.startswith(model.prefix) for name in tensors)), "bert")
     if not isinstance(kind, str) or kind not in MODELS:
-        raise InputError(f"{path}: model_type {kind!r} can't be read; it must be "
-                         f"{' or '.join(map(repr, known))}; the table \"Which models open\" in "
-                         "docs/weights.md says what works with each.")
+        raise InputError(f"{path}: model_type {kind!r} can't be read, since its network is not "
+                         f"built here. Take a model whose type is {', '.join(known)}, or open this "
+                         "one with transformers; the table \"Which models open\" in "
+                         "docs/weights.md says what works with each type.")
     return kind
 
 
@@ -128,7 +129,8 @@ def _check_values(values, model, path):
     """Raises InputError for settings with which transformers builds another network."""
     for key, only in model.fixed.items():
         if values.get(key, only) != only:
-            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
+            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}, with which "
+                             "the network is another one; take another model.")
     is_decoder, padding = values.get("is_decoder", False), values.get("pad_token_id")
     if is_decoder not in (False, bool(model.causal)):
         raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
