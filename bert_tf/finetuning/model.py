@@ -105,7 +105,7 @@ class QuantisationFlags:
 
 @dataclasses.dataclass
 class ModelFlags(QuantisationFlags, JobFlags):
-    """Model, and what to do with it."""
+    """How the model reads texts, and its head."""
 
     ensemble: list[str] = without("do_train")(
         [], "Folders of fine-tuned models, instead of --init_checkpoint. Their predicted "

@@ -33,7 +33,7 @@ LONGEST_INPUT = 512     # tokens, if no flag says otherwise
 
 @dataclasses.dataclass
 class TextModelFlags(JobFlags):
-    """Model, and what to do with it."""
+    """How T5 reads and writes texts."""
 
     max_seq_length: int | None = option(
         None, "Maximum tokens of an input, with its end token; longer inputs are cut. Default: as "
