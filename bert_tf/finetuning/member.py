@@ -5,7 +5,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from bert_tf import data
+from bert_tf.errors import counted
 from bert_tf.files import make_folder
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import SplitRecords
@@ -149,6 +152,22 @@ class Member:
             return []
         waits = "A larger --early_stopping waits longer for answers that differ."
         return [trials.REMEDY, *[waits] * bool(self.settings.early_stopping)]
+
+    def tell_missed(self, answered: dict[str, tuple]) -> None:
+        """Prints the labels of a split's examples that are the answer to none, as rare ones are.
+        `answered`: see `answer_all`."""
+        task, advice = self.task, ""
+        if not self.class_weights:
+            advice = "; --class_weights=balanced gives rare labels more weight in training"
+        for split, (_, _, predicted) in answered.items():
+            if not (task.labels and task.kind.labels_are_classes and np.ndim(predicted[0]) == 0):
+                continue
+            targets = task.kind.targets(task, self.predictions[split].examples)
+            counts = np.bincount(targets, minlength=len(task.labels))
+            if missed := [f"{name} ({counted(count, 'example')})"
+                          for label, (name, count) in enumerate(zip(task.labels, counts))
+                          if count and label not in predicted]:
+                print(f"{split}: no answer is {', '.join(missed)}{advice}.", flush=True)
 
     def keep_chosen(self, answered: dict) -> None:
         """Keeps the options that are best for the splits to score with the model."""

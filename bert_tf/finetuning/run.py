@@ -168,6 +168,7 @@ class FineTuneRun:
             if self.flags.do_train and self.flags.keep_head:
                 print(f"The training began with the head of {self.model.path}; bert-finetune "
                       "--keep_head=False begins with a new one.", flush=True)
+        member.tell_missed({split: answered[split] for split in scored})
         for name, value in scores.items():
             print(f"{name} = {value:.4f}", flush=True)
         task = member.task

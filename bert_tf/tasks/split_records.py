@@ -257,7 +257,7 @@ class SplitRecords:
             "task": {"name": task.name, "kind": task.kind.on_disk["kind"], "split": split,
                      "labels": task.labels, "labelled": labelled,
                      "multi_label": task.kind.on_disk["multi_label"],
-                     "num_choices": self._num_choices, "metrics": task.metrics,
+                     "num_choices": self._num_choices,
                      "features": list(map(dataclasses.asdict, self.features))},
             "vocabulary": vocabulary.describe(),
             "inputs": [{"name": self._source.path}],

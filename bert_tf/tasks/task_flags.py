@@ -5,7 +5,7 @@ import dataclasses
 import typing
 from collections.abc import Mapping
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 from bert_tf.files import TABLES, ending, is_file, is_library_name, join_path
 from bert_tf.flags import changed, check, check_used, option, without
 from bert_tf.tasks import annotations, conllu, forms
@@ -74,6 +74,9 @@ class FileFlags:
         "also several, a 0 or 1 in each. In .conllu: upos (default), feats, feats.NAME for one "
         "feature, or another column. In JSON for tagging: the key of the spans or the tags; "
         "default: the one that the tool writes.")
+    headline: str = _of_own(
+        "", "Metric that chooses the best trial and the step of --early_stopping, such as macro_f1 "
+        "where some labels are rare. Default: the first metric that is printed.", rare=True)
     labels: list[str] = _of_own(
         [], "All labels; default: the labels of the training file. Names of flags, 0 or 1, in "
         "their order.", rare=True)
@@ -122,11 +125,16 @@ class FileFlags:
             raise InputError(_missing_column(self) or (
                 f"--task must be given (one of {', '.join(TASK_NAMES)}), or for your own files "
                 "--text_a_column, or --task_kind=tagging if they have a word per line."))
-        return self._in_scheme(own_task(
+        task = own_task(
             kind, files, [column for column in (text_a, self.text_b_column) if column],
             label or None, choices=self.choice_columns or (), labels=self.labels,
             header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name,
-            data_dir=self.data_dir))
+            data_dir=self.data_dir)
+        if self.headline and self.headline not in task.metrics:
+            raise InputError(f"--headline={self.headline}: "
+                             f"{choose_from(self.headline, task.metrics)}")
+        metrics = sorted(task.metrics, key=lambda name: name != self.headline)
+        return self._in_scheme(dataclasses.replace(task, metrics=tuple(metrics)))
 
     def with_columns(self, known: Mapping) -> typing.Self:
         """The flags with the columns that a model knows, `Task.columns`, if none is named."""

@@ -23,6 +23,8 @@ from bert_tf.finetuning import member, one_task
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.reading import Example
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings
@@ -61,6 +63,21 @@ def test_one_answer_to_unknown_text_names_the_vocabulary():
     assert "epochs" in advice(1) and advice(1, do_train=False) == ""
     assert "A larger --early_stopping" in advice(1, early_stopping=2)
     assert "--early_stopping" not in advice(1)
+
+
+def test_a_label_that_is_no_answer_is_named(capsys):
+    examples = [Example(["a"], label) for label in (0, 1, 0, 1, 1)]
+    one = types.SimpleNamespace(
+        task=Task("own", KINDS["classification"], {}, ("rare", "often", "absent")),
+        predictions={"dev": types.SimpleNamespace(examples=examples)})
+    rare, advice = "dev: no answer is rare (2 examples)", "; --class_weights=balanced gives rare"
+    for predicted, weights, said in (
+            (np.array([1, 1, 1, 2, 1]), None, rare + advice), (np.array([1, 0, 0, 1, 1]), None, ""),
+            (np.array([1, 1, 1, 2, 1]), "balanced", rare + "."), ([["O"], ["O", "O"]], None, "")):
+        one.class_weights = weights
+        member.Member.tell_missed(one, {"dev": ({}, {}, predicted)})
+        found = capsys.readouterr().out
+        assert found.startswith(said) and bool(found) == bool(said)
 
 
 def write_lines(path, lines):

@@ -295,6 +295,16 @@ def test_bad_tagged_words(tmp_path, content, message):
         read(dataclasses.replace(task, splits={"train": two}), tmp_path, "train")
 
 
+def test_the_headline_of_own_files_is_chosen():
+    flags = TaskFlags(train_file="a.csv", text_a_column="t", label_column="l")
+    for headline, metrics in (("", ("accuracy", "macro_f1", "matthews")),
+                              ("macro_f1", ("macro_f1", "accuracy", "matthews"))):
+        task = dataclasses.replace(flags, headline=headline).read_task()
+        assert task.metrics == metrics and task.headline == metrics[0]
+    with pytest.raises(InputError, match="--headline=f1: .* accuracy, macro_f1, matthews"):
+        dataclasses.replace(flags, headline="f1").read_task()
+
+
 def test_own_files(tmp_path):
     (tmp_path / "a.csv").write_text('body,folder\n"x, y",10\nz,9\nw,10\n', encoding="utf-8")
     (tmp_path / "t.csv").write_text("body\nq\n", encoding="utf-8")
