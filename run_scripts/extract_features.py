@@ -21,6 +21,7 @@ import lazy_loader
 import numpy as np
 
 from bert_tf import flags, networks, training
+from bert_tf.checkpoints import sentence_modules
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
@@ -29,10 +30,7 @@ from bert_tf.files import (
     check_file,
     check_input,
     file_size,
-    is_file,
     make_folder,
-    open_file,
-    parse_json,
     read_json,
 )
 from bert_tf.flags import REQUIRED, option
@@ -136,15 +134,12 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
 def warn_of_modules(job: ExtractFeaturesFlags, model: Any) -> None:
     """Warns of what sentence-transformers does with the model of a folder that it wrote, and the
     flags do not: another pooling or length, further layers, prompts before the texts."""
-    if not is_file(path := os.path.join(model.folder, "modules.json")):
+    if not (folders := sentence_modules.read(model.folder)):
         return
-    with open_file(path, "rb") as file:
-        modules = parse_json(b'{"modules": %s}' % file.read(), path)["modules"]
-    folders = {module["type"].rpartition(".")[2]: module["path"] for module in modules}
     pooling, sizes, tokenizer, texts = (
         read_json(os.path.join(model.folder, *name), {}) for name in (
-            (folders.get("Pooling", ""), "config.json"), ("sentence_bert_config.json",),
-            ("tokenizer_config.json",), ("config_sentence_transformers.json",)))
+            (folders.get("Pooling", ""), "config.json"), (sentence_modules.LENGTH,),
+            ("tokenizer_config.json",), (sentence_modules.TEXTS,)))
     modes = [re.sub("pooling_mode_|_tokens?$", "", name) for name, value in pooling.items()
              if value is True and name.startswith("pooling_mode_")]
     modes = modes or [pooling.get("pooling_mode", job.pooling)]
@@ -155,7 +150,7 @@ def warn_of_modules(job: ExtractFeaturesFlags, model: Any) -> None:
     if "Normalize" in folders and not job.normalize:
         differs.append("it normalises vectors (--normalize)")
     differs += [f"its layer {path} is not computed here" for kind, path in folders.items()
-                if kind not in ("Transformer", "Pooling", "Normalize")]
+                if kind not in sentence_modules.PLAIN]
     if length != job.max_seq_length:
         differs.append(f"it reads up to {length} tokens (--max_seq_length)")
     differs += [f"for {name}, it begins a text with {prompt!r}"

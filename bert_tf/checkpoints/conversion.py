@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import names, sentence_modules
 from bert_tf.checkpoints.loading import FORMATS, config_of, read_source
 from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, translate
@@ -19,9 +19,11 @@ from bert_tf.files import (
     check_free,
     copy_file,
     exists,
+    files_under,
     folder_aside,
-    list_folder,
+    make_folders,
     read_json,
+    relative,
     write_json,
 )
 from bert_tf.heads import HEADS
@@ -188,6 +190,8 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
     else:
         with folder_aside(output, "config.json") as folder:
             writer.write(folder, weights, tensors)
+            if form == "huggingface":
+                sentence_modules.copy(os.path.dirname(source.file), folder, weights.config)
     return account
 
 
@@ -333,6 +337,8 @@ def write_around(folder: str, path: str, changes: Changes, labels: Sequence[str]
                 if isinstance(value, dict):
                     value.pop("__type")
             write_json(special_tokens, named)
-        for name in list_folder(written):
-            if not name.endswith(".safetensors"):
-                copy_file(os.path.join(written, name), os.path.join(folder, name))
+        for path in files_under(written):
+            if not path.endswith(".safetensors"):
+                target = os.path.join(folder, relative(path, written))
+                make_folders(os.path.dirname(target))
+                copy_file(path, target)

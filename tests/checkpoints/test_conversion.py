@@ -18,6 +18,7 @@ import bert_tf
 from bert_tf import checkpoints, networks, training
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import Changes, checksummed, convert, names
+from bert_tf.checkpoints.conversion import write_around
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config, XLNetConfig
 from bert_tf.config.sizes import letters, numbers
@@ -491,6 +492,46 @@ def test_positions_and_padding_are_cut_when_asked(hf, tmp_path):
     with pytest.raises(InputError, match="max_position_embeddings=99.*24"):
         convert(folder, tmp_path / "more", "google",
                 dataclasses.replace(changes, max_position_embeddings=99))
+
+
+def test_how_texts_become_vectors_stays(hf, tmp_path, capsys):
+    """In the files of sentence-transformers, also beside a model in ONNX; a model with further
+    layers would give other vectors, so these files say nothing of it."""
+    folder, _ = hf
+
+    def describe(*kinds, **sizes):
+        contents = {
+            "modules.json": [{"type": f"sentence_transformers.models.{kind}",
+                              "path": f"{number}_{kind}" if number else ""}
+                             for number, kind in enumerate(kinds)],
+            "1_Pooling/config.json": {"pooling_mode_cls_token": True},
+            "config_sentence_transformers.json": {"prompts": {"query": "query: "}},
+            "sentence_bert_config.json": sizes}
+        (folder / "1_Pooling").mkdir(exist_ok=True)
+        for name, content in contents.items():
+            (folder / name).write_text(json.dumps(content))
+        return contents
+
+    contents = describe("Transformer", "Pooling", "Normalize", max_seq_length=20)
+    convert(folder, tmp_path / "out", "huggingface")
+    convert(folder, tmp_path / "cut", "huggingface", Changes(max_position_embeddings=16))
+    (tmp_path / "onnx").mkdir()
+    write_around(tmp_path / "onnx", folder, Changes())
+    for name, content in contents.items():
+        for made in ("out", "onnx", "cut"):
+            wanted = {"max_seq_length": 16} if content == {"max_seq_length": 20} and (
+                made == "cut") else content
+            assert json.loads((tmp_path / made / name).read_text()) == wanted
+    assert (tmp_path / "onnx" / "config.json").exists()
+    describe("Transformer", "Pooling", "Dense")
+    convert(folder, tmp_path / "dense", "huggingface")
+    assert "also need 2_Dense, which is not converted" in capsys.readouterr().err
+    assert not (tmp_path / "dense" / "modules.json").exists()
+    for wrong in ([{"type": "Pooling", "path": "../outside"}], [3], {"type": "Pooling"}):
+        (folder / "modules.json").write_text(json.dumps(wrong))
+        with pytest.raises(InputError, match="modules.json must be a list of modules"):
+            convert(folder, tmp_path / "wrong", "huggingface")
+    assert not (tmp_path / "wrong").exists()
 
 
 def test_every_head_with_a_row_for_each_token_is_cut(tmp_path):

@@ -1,0 +1,59 @@
+"""The files in which sentence-transformers says how the vectors of tokens become one of a text."""
+
+import os
+import re
+
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError, warn
+from bert_tf.files import (
+    copy_file,
+    is_file,
+    make_folders,
+    open_file,
+    parse_json,
+    read_json,
+    write_json,
+)
+
+TEXTS, LENGTH = "config_sentence_transformers.json", "sentence_bert_config.json"
+_MODULES = "modules.json"
+# Modules without weights beside the network's.
+PLAIN = ("Transformer", "Pooling", "Normalize")
+
+
+def read(folder: str) -> dict[str, str]:
+    """Returns the name of each module's folder, by its class, such as Pooling; {} if the model in
+    `folder` is not one of sentence-transformers. InputError if the file can't be read."""
+    if not is_file(path := os.path.join(folder, _MODULES)):
+        return {}
+    with open_file(path, "rb") as file:
+        modules = parse_json(b'{"modules": %s}' % file.read(), path)["modules"]
+    try:
+        found = {module["type"].rpartition(".")[2]: module["path"] for module in modules}
+        if all(re.fullmatch(r"[\w-]*", name) for name in found.values()):
+            return found
+    except (AttributeError, KeyError, TypeError):
+        pass
+    raise InputError(f"{path} must be a list of modules, each with its type and the name of its "
+                     "folder; correct the file, or remove it.")
+
+
+def copy(source: str, target: str, config: EncoderConfig) -> None:
+    """Copies the files to the folder of a converted model, for texts no longer than it reads. Warns
+    of a module with weights, and copies nothing then."""
+    modules = read(source)
+    if others := [name for kind, name in modules.items() if kind not in PLAIN]:
+        warn(f"{source} is a model of sentence-transformers, whose vectors of texts also need "
+             f"{', '.join(others)}, which is not converted.")
+        return
+    if not modules:
+        return
+    inner = [os.path.join(name, "config.json") for name in modules.values() if name]
+    for name in (_MODULES, TEXTS, *inner):
+        if is_file(file := os.path.join(source, name)):
+            make_folders(os.path.dirname(os.path.join(target, name)))
+            copy_file(file, os.path.join(target, name))
+    if sizes := read_json(os.path.join(source, LENGTH), {}):
+        if longest := sizes.get("max_seq_length"):
+            sizes["max_seq_length"] = min(longest, config.max_position_embeddings)
+        write_json(os.path.join(target, LENGTH), sizes)
