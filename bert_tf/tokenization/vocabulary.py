@@ -254,5 +254,6 @@ def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocab
     have, or 999 more in a table of over 200,000 rows."""
     if not has_rows(vocab_size, vocabulary.size):
         raise InputError(f"{source} has {vocabulary.size:,} tokens, but the model has "
-                         f"{vocab_size:,}; give the vocabulary that the model was trained with, or "
-                         f"for a new model a configuration with vocab_size {vocabulary.size}.")
+                         f"{vocab_size:,}; give the vocabulary that the model was trained with, "
+                         "or rows for new words (bert-convert-checkpoint --vocab_file), or for a "
+                         f"new model a configuration with vocab_size {vocabulary.size}.")
