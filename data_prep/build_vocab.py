@@ -24,6 +24,7 @@ import functools
 import io
 import json
 import os
+import tempfile
 import typing
 from collections.abc import Mapping, Sequence
 
@@ -273,6 +274,17 @@ def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
             f"{vocabulary.special['unk']}.")
 
 
+def _opened(contents, job):
+    """The tokenizer of a vocabulary's files, by the names in `_TRAINERS`' results."""
+    accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
+    name = os.path.basename(job.output_file)
+    with tempfile.TemporaryDirectory() as folder:
+        for beside, content in contents.items():
+            with files.write_aside(os.path.join(folder, beside or name), "wb") as file:
+                file.write(content)
+        return open_tokenizer(os.path.join(folder, name), job.do_lower_case, saved=accents)
+
+
 def main(job: BuildVocabFlags) -> None:
     job.check()
     files.check_file(job.output_file, "output_file")
@@ -287,12 +299,14 @@ def main(job: BuildVocabFlags) -> None:
         flags.keep(job, folder, os.path.basename(job.output_file) + ".")
         files.announce_replacing([*outputs, new_settings_file(job.output_file)])
         words = count_words(paths, job)
-        for name, content in _TRAINERS[job.tokenizer](words, job).items():
+        contents = {name: content if isinstance(content, bytes) else content.encode("utf-8")
+                    for name, content in _TRAINERS[job.tokenizer](words, job).items()}
+        tokenizer = _opened(contents, job)
+        tokenizer.describe_beside(job.output_file)
+        # The vocabulary comes last: where there is one, all that belongs to it is there too.
+        for name in sorted(contents, reverse=True):
             with files.write_aside(places[name], "wb") as file:
-                file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
-    accents = {} if job.strip_accents is None else {"strip_accents": job.strip_accents}
-    tokenizer = open_tokenizer(job.output_file, job.do_lower_case, saved=accents)
-    tokenizer.describe_beside(job.output_file)
+                file.write(contents[name])
     print(f"{job.output_file}: {report(words, tokenizer)}")
     if tokenizer.vocabulary.size > job.vocab_size:
         more = tokenizer.vocabulary.size - job.vocab_size

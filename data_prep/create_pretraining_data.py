@@ -127,6 +127,14 @@ def flags_of(recipe: recipes.Recipe) -> list[type]:
     return [kind for kind, has_flags in kinds.items() if has_flags]
 
 
+def _check_output(names):
+    if len(set(map(files.real_path, names))) < len(names):
+        raise InputError("--output_file names a file twice; name each file once.")
+    for name in names:
+        files.check_file(name, "output_file")
+        files.make_folder(os.path.dirname(files.real_path(name)), "output_file")
+
+
 def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further: Any) -> None:
     """Makes the records and reports on them. `further` are objects of the recipe's `flags_of`."""
     made_by = runner.open() if runner and flags.changed(runner) else None
@@ -154,11 +162,7 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
     _check_vocabulary(job, recipe, tokenizer)
     job.input_file = files.find_files(job.input_file, "input_file", job.output_file)
     recipe = record_job.prepare(job, recipe)
-    if len(set(map(files.real_path, job.output_file))) < len(job.output_file):
-        raise InputError("--output_file names a file twice; name each file once.")
-    for name in job.output_file:
-        files.check_file(name, "output_file")
-        files.make_folder(os.path.dirname(files.real_path(name)), "output_file")
+    _check_output(job.output_file)
     path = manifest.manifest_path(job.output_file[0])
     folder = os.path.dirname(files.absolute(path))
 
@@ -172,16 +176,20 @@ def main(job: PretrainingDataFlags, runner: RunnerFlags | None = None, *further:
                              os.path.basename(path).removesuffix("manifest.json"), RunnerFlags)
     if not files.exists(path):
         keep()
+
+    def describe(results):
+        description = made.describe(results)
+        keep()          # before the manifest, which says that all is there
+        keep_tokenizer(tokenizer, path)
+        return description
+
     try:
-        record, was_there = make_shards(
-            path, made.fingerprint, made.pieces, made, job.num_workers, made.describe,
-            by_place=True, runner=made_by)
+        record, was_there = make_shards(path, made.fingerprint, made.pieces, made, job.num_workers,
+                                        describe, by_place=True, runner=made_by)
     except Unfinished as found:
         print(found)
         return
-    if not was_there:       # next to new records
-        keep()
-    if not (was_there and files.exists(manifest.tokenizer_folder(path))):
+    if not base.find_vocabulary(manifest.tokenizer_folder(path)):       # it was removed since
         keep_tokenizer(tokenizer, path)
     print(made.report(record))
     print(f"{path} and its shards are there already, made from this text with these flags"

@@ -50,10 +50,10 @@ def main(job: QuantiseFlags) -> None:
                          "--quantisation; give --quantisation here, such as q8bert.")
     make_folder(job.output, "output")
     learner = dataclasses.replace(model, config=config).learner()
-    path = write_integers(job.output, learner)
     model.saved.write(job.output)
     model.tokenizer.save(job.output)
     flags.keep(job, job.output)
+    path = write_integers(job.output, learner)      # after what belongs to it
     floats = 4 * learner.count_params()
     size = file_size(path)
     told = f"{size:,} bytes, {size / floats:.1%} of what the weights take as floats"

@@ -160,3 +160,12 @@ def hold():
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """The names of files, in the order in which they appear whole."""
+    replace, names = os.replace, []
+    monkeypatch.setattr(os, "replace", lambda source, target: (
+        names.append(os.path.basename(target)), replace(source, target)))
+    return names

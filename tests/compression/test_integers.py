@@ -70,12 +70,15 @@ def save(folder, quantisation, vocabulary=WORDS, make=tiny.config, seed=1, **siz
 @pytest.mark.parametrize("how", [
     {}, {"activations": "dynamic", "embedding_bits": 4},
     {"scheme": "groupwise", "groups": 4, "weight_bits": [2, 3], "head_bits": 32}])
-def test_a_file_of_integers_gives_the_same_bits(eagerly, tmp_path, how):
+def test_a_file_of_integers_gives_the_same_bits(eagerly, tmp_path, how, written):
     floats, integers = tmp_path / "floats", tmp_path / "integers"
     floats.mkdir()
     learner, rows = save(floats, how)
     quantise_model.main(quantise_model.QuantiseFlags(
         init_checkpoint=str(floats), output=str(integers)))
+    # A kill leaves no weights without the other files of a model.
+    assert {"bert_config.json", "task.json", "vocab.txt"} <= {
+        *written[:written.index("quantised.safetensors")]}
     card = (integers / "README.md").read_text()
     assert "Its matrices are integers: " in card and "bert_tf.Predictor(\"integers\")" in card
     assert f"bert-quantise-model \\\n        --init_checkpoint={floats.name}" in card

@@ -182,6 +182,15 @@ def test_one_job_at_a_time_writes_and_says_what_it_replaces(text_file, monkeypat
 LINES = ["wider café ", "The  lowest", " 中文字 ab\u00ad", "\tΣΣ, x.y ''``"]
 
 
+@pytest.mark.parametrize("tokenizer, name, beside", [
+    ("wordpiece", "vocab.txt", []), ("byte_bpe", "vocab.json", ["merges.txt"])])
+def test_a_kill_leaves_no_vocabulary_without_what_belongs_to_it(
+        text_file, written, tokenizer, name, beside):
+    build(text_file, name, tokenizer=tokenizer, vocab_size=400)
+    # After the copies in a temporary folder.
+    assert written[1 + len(beside):] == ["tokenizer_config.json", *beside, name]
+
+
 @pytest.mark.parametrize("tokenizer, boundary", [
     *((name, byte_bpe.BOUNDARY) for name in build_vocab._ENDINGS if name != "wordpiece"),
     ("wordpiece", wordpiece.BOUNDARY)])

@@ -240,6 +240,15 @@ def test_the_manifest_counts_what_is_there(prepare, tmp_path, random_text):
     assert manifest["options"]["random_seed"] == 12345
 
 
+def test_a_kill_leaves_no_records_without_their_tokenizer(prepare, tmp_path, written):
+    prepare("the house\n\na tree\n", dupe_factor=1)
+    assert written.index("vocab.txt") < written.index("r.manifest.json") == len(written) - 1
+    # What was killed before they had this order.
+    (tmp_path / "out" / "r.tokenizer" / "vocab.txt").unlink()
+    prepare("the house\n\na tree\n", dupe_factor=1)
+    assert "vocab.txt" in written[written.index("r.manifest.json"):]
+
+
 @pytest.mark.parametrize("text, warning", [
     ("the house\na tree\n" * 30, "there is one document only"),
     ("the house\n\na tree\n\n" * 30, "100% of the documents have one sentence"),
