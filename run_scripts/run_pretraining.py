@@ -171,8 +171,10 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     there is one stage. `begin` is called when the folder is known to be this run's."""
     settings = stage.settings
     if stage.name:
+        import keras
         print(stage.name, flush=True)
         make_folder(settings.output_dir, "output_dir")
+        keras.backend.clear_session()       # names of layers are as in a command that resumes here
     trainer = training.make_trainer(strategy, settings, make)
     records = pack(job, settings, trainer, records)
     evaluate = training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import shutil
+import zipfile
 
 import numpy as np
 import pytest
@@ -262,6 +263,8 @@ def test_a_killed_run_ends_with_the_same_bits(kept, whole, train, tmp_path, caps
     assert whole[1].keys() == again.keys()
     assert all(np.array_equal(value, again[name]) for name, value in whole[1].items())
     assert "resuming at step" in capsys.readouterr().out
+    one, other = (zipfile.ZipFile(folder / "model.keras") for folder in (whole[0], output))
+    assert all(one.read(name) == other.read(name) for name in ("config.json", "model.weights.h5"))
 
 
 def test_a_run_stops_between_stages(train, tmp_path, capsys):
