@@ -66,6 +66,17 @@ def check_same(place: str, others: Collection[str]) -> None:
                          f"--output_dir, or remove {place}.")
 
 
+def read_kept(path: str) -> dict[str, Any]:
+    """Returns the content of the file of a `Kept`, {} without one; InputError if it is damaged."""
+    try:
+        return read_json(path, {})
+    except InputError as error:
+        if not isinstance(error.__cause__, ValueError):
+            raise
+        raise InputError(f"{path} is damaged; remove it, and run the same command again."
+                         ) from error
+
+
 class Kept:
     """A JSON file with the `settings` of a job, JSON values by name that its results depend on, and
     its results. Processes with equal settings may write to one file.
@@ -76,14 +87,14 @@ class Kept:
         forgets: whether results of other settings are dropped.
 
     Raises:
-        InputError: the file holds results of other settings; names these.
+        InputError: the file holds results of other settings, and names these; or is damaged.
     """
 
     def __init__(self, path: str, settings: dict[str, Any], place: str = "",
                  compare: Callable[[dict, dict], list[str]] = differences,
                  forgets: bool = False) -> None:
         self.path, self._content = path, {"settings": as_json(settings)}
-        content = read_json(path, {})
+        content = read_kept(path)
         others = compare(self.settings, content.get("settings", {})) if content else []
         if not forgets:
             check_same(place or path, others)
@@ -116,7 +127,7 @@ class Kept:
         self._write()
 
     def _write(self):
-        content = read_json(self.path, {})
+        content = read_kept(self.path)
         if content.get("settings") == self.settings:
             _fill(self._content, content)
         write_json(self.path, self._content)

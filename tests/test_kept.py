@@ -4,6 +4,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.kept import Kept, differing, phrase
+from bert_tf.training.trials import kept_trials
 
 
 @pytest.mark.parametrize("mine, theirs, names", [
@@ -38,6 +39,17 @@ def test_two_processes_lose_no_result(tmp_path):
         assert kept.get("heads", "a", f"{number}", measure=lambda: calls.append(0)) == 3.0
     assert kept.get("summary", measure=lambda: calls.append(0)) == [1]
     assert not calls
+
+
+@pytest.mark.parametrize("content", [b"", b'{"settings": {', b"\xff"])
+def test_a_damaged_file_has_a_remedy(tmp_path, content):
+    """No user wrote it, so none can correct it."""
+    (tmp_path / "trials" / "a").mkdir(parents=True)
+    path = tmp_path / "trials" / "a" / "trial.json"
+    path.write_bytes(content)
+    for read in (lambda: Kept(str(path), {}), lambda: kept_trials(str(tmp_path))):
+        with pytest.raises(InputError, match=f"^{path} is damaged; remove it, and run the same "):
+            read()
 
 
 def test_results_of_other_settings_are_refused_or_forgotten(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf import files
 from bert_tf.checkpoints.names import BEST_FILE, MODEL_FILE
 from bert_tf.errors import InputError, counted
-from bert_tf.kept import Kept
+from bert_tf.kept import Kept, read_kept
 from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
@@ -57,7 +57,7 @@ class Trial(Kept):
         """Makes the folder and writes the settings, with a digest of the first weights in `more` if
         the trial is new."""
         files.make_folder(self.folder, "output_dir")
-        earlier = files.read_json(self.path, {"settings": {}})["settings"]
+        earlier = read_kept(self.path).get("settings", {})
         super().begin(**{resume.FIRST_WEIGHTS: earlier.get(resume.FIRST_WEIGHTS, ""), **more})
 
     def clear(self) -> None:
@@ -74,7 +74,7 @@ def kept_trials(output_dir: str, names: Iterable[str] = ()) -> dict[str, dict]:
     if not names and files.is_folder(folder):
         names = sorted(files.list_folder(folder))
     paths = {name: os.path.join(folder, name, TRIAL) for name in names}
-    return {name: files.read_json(path) for name, path in paths.items() if files.exists(path)}
+    return {name: read_kept(path) for name, path in paths.items() if files.exists(path)}
 
 
 def begun(settings: FineTuneSettings) -> dict | None:
