@@ -40,7 +40,7 @@ def adam(value, grads, decay, bias_correction, trust_ratio=False, beta_2=0.999):
         m, v = 0.9 * m + 0.1 * grad, beta_2 * v + (1 - beta_2) * grad.astype(float)**2
         corrected = (m / (1 - 0.9**t), v / (1 - beta_2**t)) if bias_correction else (m, v)
         delta = corrected[0] / (np.sqrt(corrected[1]) + EPSILON) + decay * value
-        ratio = np.linalg.norm(value) / np.linalg.norm(delta) if trust_ratio else 1.0
+        ratio = np.sqrt((value**2).sum() / (delta**2).sum()) if trust_ratio else 1.0
         value = value - RATE * ratio * delta
     return value
 
@@ -83,6 +83,19 @@ def test_updates_are_those_of_the_papers(name):
                         name.endswith("lamb") and is_decayed,
                         0.98 if name == "distilbert_adam" else 0.999)
         assert np.allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-6), key
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3, 4), (2, 1, 3, 2)])
+def test_lamb_takes_variables_of_any_number_of_axes(shape):
+    """Such as the segments of XLNet, [2, N, D], and the scale of ELMo's features."""
+    rng = np.random.default_rng(1)
+    value, *grads = (rng.normal(size=shape).astype("float32") for _ in range(1 + STEPS))
+    variable = keras.Variable(value, name="segments")
+    optimizer = make_optimizer("lamb", RATE, weight_decay=DECAY, clip_norm=0.0)
+    optimizer.build([variable])
+    for grad in grads:
+        optimizer.apply([tf.constant(grad)], [variable])
+    assert np.allclose(variable, adam(value, grads, DECAY, True, trust_ratio=True), rtol=1e-4)
 
 
 def test_repeated_embedding_rows_count_as_one_gradient():

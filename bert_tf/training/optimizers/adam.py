@@ -417,7 +417,8 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
         delta = super()._delta(index, variable, *others)
         if not self._is_decayed[index]:
             return delta
-        length, step = ops.norm(variable), ops.norm(delta)
+        # Flat: the norm of Keras takes no tensor with other axes than one or two.
+        length, step = (ops.norm(ops.reshape(x, [-1])) for x in (variable, delta))
         known = ops.logical_and(length > 0, step > 0)
         return delta * ops.where(known, length / ops.where(step > 0, step, 1.0), 1.0)
 
