@@ -14,13 +14,15 @@ from bert_tf.errors import InputError
 def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
           layer_decay: float = 1.0) -> None:
     """Checks that a network has the layers that are to be changed, each with weights of its own."""
-    most = config.depth
+    most, names = config.depth, config.weights()
+    is_apart = not config.shares_layers and any("layer_{i}/" in name for name in names)
     for name, value, plain in (("frozen_layers", frozen_layers, (0, -1)),
                                ("reinit_layers", reinit_layers, (0,)),
                                ("layer_decay", layer_decay, (1,))):
-        if config.shares_layers and value not in plain:
+        if not is_apart and value not in plain:
             raise InputError(f"--{name} is {value}, but the layers of this network share their "
-                             "weights, so no layer can be treated separately; leave the flag out.")
+                             "weights or are LSTMs, so no layer can be treated separately; leave "
+                             "the flag out.")
     if not -1 <= frozen_layers <= most:
         raise InputError(f"--frozen_layers is {frozen_layers}; it must be from 0 to {most} (the "
                          "number of layers), or -1 for the whole encoder.")

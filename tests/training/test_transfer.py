@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
+from bert_tf.config import BiLstmConfig, ElmoConfig, SequenceLstmConfig
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -16,7 +17,7 @@ from bert_tf.training import resume
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
-from bert_tf.training.transfer import freeze, layer_decay_factors, reinitialize_top
+from bert_tf.training.transfer import check, freeze, layer_decay_factors, reinitialize_top
 from tests.training import tiny
 
 LAYERS, BATCH = 3, 8
@@ -156,3 +157,13 @@ def test_new_layers_are_a_function_of_the_seed():
 def test_impossible_numbers_are_refused(action, message):
     with pytest.raises(InputError, match=message):
         action(make_learner().encoder)
+
+
+
+@pytest.mark.parametrize("changes", [
+    {"frozen_layers": 1}, {"reinit_layers": 1}, {"layer_decay": 0.9}])
+@pytest.mark.parametrize("config", [ElmoConfig, SequenceLstmConfig, BiLstmConfig])
+def test_no_lstm_is_treated_apart(config, changes):
+    with pytest.raises(InputError, match=f"--{next(iter(changes))} is .* or are LSTMs, so no"):
+        check(config(vocab_size=8), **changes)
+    check(config(vocab_size=8), frozen_layers=-1)
