@@ -22,7 +22,7 @@ _TYPED = re.compile(rf"np\.\w+\(({_QUOTED}|[^()]*)\)")      # as in [np.str_('a'
 # A quote within a word, as in don't, opens nothing.
 _PIECES = re.compile(rf"(?<![^\s,])(?:{_QUOTED})(?![^\s,])|,|[^\s,]+")
 # As in array([...]).
-_NAMED = re.compile(r"(?:array|(?:frozen)?set)\((.*?)(?:,\s*dtype=\w+)?\)", re.DOTALL)
+_NAMED = re.compile(r"(?:array|(?:frozen)?set)\((.*?)(?:,\s*dtype=[\w'<>|]+)?\)", re.DOTALL)
 _NUMBER = re.compile(r"\.{3}|-?\d+\.?\d*|true|false", re.IGNORECASE)
 _NOTHING = ("nan", "None", "null")
 _SHARE = re.compile(r"\d*\.\d*[1-9]\d*")

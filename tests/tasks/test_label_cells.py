@@ -51,9 +51,10 @@ def same(found, rows=ROWS):
 @pytest.mark.parametrize("form", [
     ",".join, ";".join, "|".join, ", ".join, " ; ".join, lambda row: str(list(row)), json.dumps,
     lambda row: str(np.array(row, dtype=object)), lambda row: str(list(map(np.str_, row))),
-    lambda row: repr(np.array(row, dtype=object)), lambda row: "[" + ", ".join(row) + "]",
-    lambda row: str(set(row)), lambda row: str(frozenset(row))],
-    ids="comma semicolon bar blanks wide python json numpy typed array bare set frozen".split())
+    lambda row: repr(np.array(row, dtype=object)), lambda row: repr(np.array(row, str)),
+    lambda row: "[" + ", ".join(row) + "]", lambda row: str(set(row)),
+    lambda row: str(frozenset(row))],
+    ids="comma semicolon bar blanks wide python json numpy typed array str bare set frozen".split())
 def test_names_in_a_cell(form, tmp_path):
     path = write(tmp_path / "train.csv", [form(row) for row in ROWS])
     labels, found = read(path)
