@@ -18,6 +18,7 @@ from bert_tf.tasks import forms, libraries
 from bert_tf.tasks.json_elements import read_numbered
 from bert_tf.tasks.libraries import read_library
 
+SEPARATORS = ",;\t"         # of cells in CSV, which the names of the columns tell
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
 _LOOKED_AT = 1000           # lines of tagged words, whose columns are counted
 _LONGEST_NAME = 40          # of a column; longer ones are rather texts
@@ -44,14 +45,16 @@ class Omissions:
         self.malformed += 1
 
 
-def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, line without its end) of UTF-8, plain or gzip; "-": of standard input.
+def read_lines(path: str, with_ends: bool = False) -> Iterator[tuple[int, str]]:
+    """Yields (number from 1, line) of UTF-8, plain or gzip; "-": of standard input. A line lacks
+    its end unless it is to come `with_ends`.
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
     return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
     end are left out. A line of more than 256 MB is refused, and a file with carriage returns alone.
     """
-    blank, name = [], shown_name(path)
+    name = shown_name(path)
+    unread: list[tuple[int, str]] = []      # blank lines, which may be at the end
     with open_unpacked(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), 1):
             if number == 1 and not line.endswith(b"\n") and b"\r" in line[:-1]:
@@ -61,27 +64,26 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
                 raise InputError(f"{name}, line {number} has more than {_LONGEST_LINE >> 20} MB; "
                                  "put each example on its own line.")
             try:
-                line = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+                whole = line.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise InputError(f"{name}, line {number}, byte {error.start + 1} is not UTF-8: "
                                  "convert the file to UTF-8.") from error
             if number == 1:
-                line = line.removeprefix("\ufeff")
-            if not line:
-                blank.append(number)
-                continue
-            yield from ((at, "") for at in blank)
-            blank.clear()
-            yield number, line
+                whole = whole.removeprefix("\ufeff")
+            text = whole.removesuffix("\n").removesuffix("\r")
+            unread.append((number, whole if with_ends else text))
+            if text:
+                yield from unread
+                unread.clear()
 
 
 def _separator(header):
     """Returns what separates cells, and whether a line says no more than that, such as sep=;. Names
     with semicolons or tabs between them, as office programs of many countries write them, tell."""
-    if told := re.fullmatch('"?sep=(.)"?', header):
+    if told := re.fullmatch('"?sep=(.)"?', header.rstrip("\r\n")):
         return told[1], True
     unquoted = re.sub('"[^"]*"', "", header)
-    return next((mark for mark in ",;\t" if mark in unquoted), ","), False
+    return next((mark for mark in SEPARATORS if mark in unquoted), ","), False
 
 
 class _CsvRows:
@@ -89,7 +91,8 @@ class _CsvRows:
     `separator` is between cells."""
 
     def __init__(self, path: str, layout):
-        self._name, lines = shown_name(path), read_lines(path)
+        # A cell may hold line ends.
+        self._name, lines = shown_name(path), read_lines(path, with_ends=True)
         names = list(itertools.islice(lines, int(layout.header)))
         self.separator, is_told = _separator("".join(line for _, line in names))
         self._last = int(is_told)
@@ -98,7 +101,7 @@ class _CsvRows:
     def _lines(self):
         for number, line in self._numbered:
             self._last = number
-            yield line + "\n"
+            yield line
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(_LONGEST_CELL)

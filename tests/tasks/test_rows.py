@@ -61,6 +61,8 @@ def test_csv(write):
     found = rows(path, ["id", "end*"], "csv")
     assert found[:2] == [(2, "1", 'a, "b"\nc', "d"), (4, "2", "", "é")]
     assert len(found[2][2]) == 200_000
+    path = write('id,"a"\r\n1,"x\r\n\r\n\r\ny\n"\r\n2,z\r\n\r\n')
+    assert rows(path, ["id", "a"], "csv") == [(2, "1", "x\r\n\r\n\r\ny\n"), (7, "2", "z")]
     # The names tell what separates the cells, as office programs of many countries write them.
     for mark in ";\t":
         path = write(f'id{mark}"a, b"\r\n1{mark}"x, ""y""\n{mark}"\n')
