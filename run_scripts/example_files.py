@@ -263,10 +263,21 @@ class _Cells:
         self._names, self._has_told = None, False
 
     def _open(self, separator):
-        if self._form == "csv":
-            return csv.writer(self._file, delimiter=separator, lineterminator="\n").writerow
-        return lambda cells: print(
-            *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=self._file)
+        """Returns the function that writes cells, and quotes all of them if one has a mark."""
+        if self._form != "csv":
+            return lambda cells, marks: print(
+                *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=self._file)
+        plain, quoted = (csv.writer(self._file, delimiter=separator, lineterminator="\n",
+                                    quoting=quoting).writerow
+                         for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+        if separator not in rows.SEPARATORS:
+            print(f"sep={separator}", file=self._file)
+
+        def write(cells, marks):
+            has_mark = any(mark in cell for cell in cells for mark in marks)
+            return (quoted if has_mark else plain)(cells)
+
+        return write
 
     def __call__(self, row, prediction):
         columns = {}
@@ -278,13 +289,14 @@ class _Cells:
         cells = {str(name): _cell(value, name) for name, value in _beside(row, columns).items()}
         if self._names is None:
             self._names, self._write = list(cells), self._open(row.separator)
-            self._write(self._names)
+            self._write(self._names, rows.SEPARATORS + "\r")     # the names tell the separator
         if not (self._has_told or cells.keys() <= {*self._names}):
             self._has_told = True
             print(f"warning: line {row.line} of the input has "
                   f"{', '.join(cells.keys() - {*self._names})}, which the first line lacks, so the "
                   "table leaves it out; write .jsonl to keep everything", file=sys.stderr)
-        self._write([cells.get(name, "") for name in self._names])
+        # Python before 3.11.9 puts no quotes around a carriage return (its issue 67044).
+        self._write([cells.get(name, "") for name in self._names], "\r")
 
 
 def _cell(value, name):

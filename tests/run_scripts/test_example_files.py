@@ -12,7 +12,7 @@ from bert_tf.files import as_file, is_pipe, shown_name, warn_of_tables
 from bert_tf.tasks import forms
 from bert_tf.tasks.rows import Omissions, json_rows
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task import OWN, Task
+from bert_tf.tasks.task import OWN, Split, Task
 from run_scripts import example_files
 
 TAGGER = SavedTask(Task(OWN, "tagging", {}, ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")), 32, True)
@@ -126,3 +126,18 @@ def test_tables_that_are_read_as_plain_text_are_told_of(capsys):
     assert capsys.readouterr().err == ""
     warn_of_tables(["a.txt", "posts.CSV.gz", "b.jsonl"])
     assert "warning: posts.CSV.gz is read as plain text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("separator", ",;\t|")
+@pytest.mark.parametrize("names", [["text", "n"], ["a, b", "c;d", "e\tf"], ["c;d"], ["e\tf\r"]])
+def test_csv_that_is_written_is_read_again(separator, names, tmp_path):
+    path, texts = tmp_path / "a.csv", ["a\rb", "\r", "c\r\nd", "e\n", 'f,"', "g;h|i", ""]
+    wanted = [{**dict.fromkeys(names, text), "predicted_label": "x"} for text in texts]
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        write = example_files.writer("csv", file)
+        for line, text in enumerate(texts):
+            write(example_files.Row(line, text, dict.fromkeys(names, text), separator),
+                  {"label": "x"})
+    layout = Split((str(path),), ("predicted_label",), format="csv")
+    rows = example_files.read_table(str(path), layout, Omissions())
+    assert [row.cells for row in rows] == wanted
