@@ -146,9 +146,11 @@ def replace_aside(path):
 
 @contextlib.contextmanager
 def write_aside(path, mode="w", **open_options):
-    """Opens `path` for writing; the final name appears when the block ends without an error."""
+    """Opens `path` for writing; the final name appears when the block ends without an error.
+
+    Text becomes UTF-8, and half of a surrogate pair, which JSON may hold, its escape."""
     if "b" not in mode:
-        open_options.setdefault("encoding", "utf-8")
+        open_options = {"encoding": "utf-8", "errors": "backslashreplace", **open_options}
     with replace_aside(path) as aside, open(aside, mode, **open_options) as file:
         yield file
 
@@ -265,8 +267,7 @@ def announce_replacing(paths: Iterable[str]) -> None:
 
 def write_json(path, value):
     """Writes `value` as indented JSON, whole or not at all."""
-    # A lone surrogate becomes its escape in JSON.
-    with write_aside(path, errors="backslashreplace") as file:
+    with write_aside(path) as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
 

@@ -141,3 +141,15 @@ def test_csv_that_is_written_is_read_again(separator, names, tmp_path):
     layout = Split((str(path),), ("predicted_label",), format="csv")
     rows = example_files.read_table(str(path), layout, Omissions())
     assert [row.cells for row in rows] == wanted
+
+
+@pytest.mark.parametrize("form, wanted", [
+    ("jsonl", r'{"text": "a", "id": "b \ud83d", "prediction": {"label": "x"}}'),
+    ("csv", "text,id,predicted_label\na,b \\ud83d,x")])
+def test_half_of_a_pair_beside_the_text_is_written_as_its_escape(form, wanted, tmp_path):
+    """As in a message that was cut in the middle of an emoji."""
+    row = example_files.Row(1, "a", {"text": "a", "id": "b \ud83d"})
+    example_files.answer_rows(
+        [row], "in.jsonl", str(tmp_path / "out"), lambda texts, where: [{"label": "x"}],
+        lambda file: example_files.writer(form, file))
+    assert (tmp_path / "out").read_text("utf-8") == f"{wanted}\n"
