@@ -149,5 +149,7 @@ def _is_pair_usual(step):
     pair = step.get("pair")
     if not pair:
         return True
-    names = [part.get("Sequence", {"id": "-"})["id"] for part in pair]
-    return _PAIRS.get(pair[0].get("SpecialToken", {}).get("id")) in (None, "".join(names))
+    names = "".join(part.get("Sequence", {"id": "-"})["id"] for part in pair)
+    if not names.startswith("-"):
+        return "-" not in names
+    return _PAIRS.get(pair[0]["SpecialToken"]["id"]) in (None, names)

@@ -62,18 +62,20 @@ def test_the_configuration_beside_it_comes_first(vocabulary, tmp_path, written, 
         assert opened.encode(line) == peer.encode(line, add_special_tokens=False).ids
 
 
-@pytest.mark.parametrize("is_sequence", [False, True])
-def test_pairs_with_another_number_of_separators_are_the_library_s(
-        vocabulary, tmp_path, is_sequence):
-    """Whatever post-processor puts them there; a WordPiece of RoBERTa's pairs."""
+@pytest.mark.parametrize("form", ["pair", "sequence", "ends alone"])
+def test_pairs_with_other_separators_are_the_library_s(vocabulary, tmp_path, form):
+    """Whatever post-processor puts them there; a WordPiece of RoBERTa's pairs, or of T5's."""
     save(tmp_path, vocabulary)
     peer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     ends = [(token, peer.token_to_id(token)) for token in ("[SEP]", "[CLS]")]
     peer.post_processor = processors.RobertaProcessing(*ends)
-    if is_sequence:
+    if form == "sequence":
         peer.post_processor = processors.Sequence([
             processors.ByteLevel(), processors.TemplateProcessing(
                 "[CLS] $A [SEP]", "[CLS] $A [SEP] [SEP] $B [SEP]", ends)])
+    elif form == "ends alone":
+        peer.post_processor = processors.TemplateProcessing(
+            "$A [SEP]", "$A [SEP] $B [SEP]", ends)
     peer.save(str(tmp_path / "tokenizer.json"))
     assert open_tokenizer(str(tmp_path))(("plain", "un"))["input_ids"][0].tolist() == (
         peer.encode("plain", "un").ids)
