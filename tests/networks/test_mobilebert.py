@@ -135,6 +135,19 @@ def test_norms_with_another_epsilon_in_transformers_are_named(kind, epsilon, is_
         assert ("epsilon of 1e-5 in transformers" in str(account)) == is_told
 
 
+@pytest.mark.parametrize("as_in_transformers", [True, False])
+def test_padding_reaches_no_token_in_transformers(as_in_transformers):
+    """Even where scores are large, since nothing normalises."""
+    network = MobileBert(MobileBertConfig(**{
+        **TINY, "trigram_input": False, "normalization_type": "no_norm", "initializer_range": 0.6,
+        "as_in_transformers": as_in_transformers}))
+    mask = np.array([[0] * 2 + [1] * 4 + [0] * 3])
+    ids = np.random.default_rng(3).integers(1, 40, mask.shape)
+    states = [np.array(network({"input_ids": each, "input_mask": mask})["sequence_output"])[0, 2:6]
+              for each in (ids, np.where(mask, ids, 0))]
+    assert np.array_equal(*states) == as_in_transformers
+
+
 def test_the_neighbours_of_a_token_are_part_of_it():
     ids = np.random.default_rng(2).integers(1, 40, (2, 9)).astype("int32")
     embeddings = MobileBert(MobileBertConfig(**TINY)).embeddings

@@ -86,7 +86,7 @@ def rounds_all(config: MobileBertConfig) -> bool:
 
 # The score of a masked token: small enough for fixed-point numbers, so that padding keeps some
 # weight; and in transformers.
-_HIDDEN_SCORE, _THEIR_HIDDEN_SCORE = -6.0, -10000.0
+_HIDDEN_SCORE, _THEIR_HIDDEN_SCORE = -6.0, -1e9
 _GREATEST_SCORE = 60.0      # where all tensors are rounded
 
 
