@@ -108,7 +108,8 @@ def test_a_folder_that_names_no_class_has_the_head_that_is_asked_for(objective, 
     checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "hf"), "huggingface")
     path = tmp_path / "hf" / "config.json"
     values = json.loads(path.read_text()) | {
-        "ff_activation": "gelu_fast", "pad_token_id": 0, "summary_last_dropout": 0.3}
+        "ff_activation": "gelu_fast", "pad_token_id": 0, "summary_last_dropout": 0.3,
+        "untie_r": False}
     del values["architectures"]
     path.write_text(json.dumps(values))
     with warnings.catch_warnings():

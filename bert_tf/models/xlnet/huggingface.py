@@ -88,7 +88,9 @@ def _read_config(values, tensors, beams):
     ours = {name: values[key] for key, name in _KEYS.items() if values.get(key) is not None}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
     width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
-    return XLNetConfig.from_dict({**ours, "ff_activation": act, "d_head": width // heads})
+    # Its layers never share biases, whatever untie_r says.
+    return XLNetConfig.from_dict({**ours, "ff_activation": act, "d_head": width // heads,
+                                  "untie_r": True})
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
@@ -147,7 +149,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": huggingface_config.their_activation(
             config.ff_activation, before.get("ff_activation")), **_FIXED,
-        "summary_activation": "tanh" if config.use_summ_proj else "",
+        "summary_activation": "tanh" if config.use_summ_proj else before.get(
+            "summary_activation", ""),
         **{key: before.get(key, value) for key, value in _KEPT.items()},
         **huggingface_config.describe_labels(weights, heads), **beams,
         **({"problem_type": problem} if problem else {})})
