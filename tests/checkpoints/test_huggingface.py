@@ -334,6 +334,11 @@ def test_positions_of_gpt_that_old_versions_saved_are_no_weights(prefix, tmp_pat
     weights = checkpoints.read(tmp_path / "hf")
     assert weights.tensors.keys() == held
     assert weights.ignored == {f"{prefix}position_ids": "a constant, not a weight"}
+    # OpenAIGPTDoubleHeadsModel of transformers 5 has the words as lm_head.
+    tensors["lm_head.weight"] = tensors.pop(f"{prefix}tokens_embed.weight")
+    save_file({**tensors, "score.weight": np.zeros((2, 8), "float32")}, path)
+    weights = checkpoints.read(tmp_path / "hf")
+    assert weights.tensors.keys() == held and weights.ignored.keys() == {"score.weight"}
 
 
 def test_a_layer_that_a_mobilebert_does_not_use_is_left_out(tmp_path):

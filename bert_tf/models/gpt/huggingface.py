@@ -34,6 +34,8 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     tensors = dict(tensors)
     if {"lm_head.weight", words} <= tensors.keys():
         safetensors_files.set_copy_aside(tensors, "lm_head.weight", words, file)
+    elif "lm_head.weight" in tensors:       # as transformers 5 saves two heads
+        tensors[words] = tensors.pop("lm_head.weight")
     if "multiple_choice_head.summary.weight" in tensors:
         for key, only in _SUMMARY.items():
             if (values.get(key, only) or None) != only:

@@ -51,6 +51,7 @@ def table(prefix: str = "", notes: tuple = ()) -> Format:
           for ours, (name, endings) in _LAYER.items()),
         ("multiple_choice/dense", "multiple_choice_head.summary", DENSE)),
         ((r".*\.attn\.bias|(\w+\.)?position_ids", "a constant, not a weight"),
+         (r"score\.weight", "of a classifier without the layer that GPT's have here"),
          safetensors_files.COPIES), notes=notes)
 
 
