@@ -18,6 +18,7 @@ from bert_tf.objectives.classification import (
     MultipleChoice,
     Regression,
 )
+from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learners.learner import Learner
 from tests.goldens import at_hand
 from tests.original_xlnet import config_of, weights_of, write_checkpoint
@@ -99,7 +100,7 @@ def test_the_summary_of_transformers_has_an_activation_without_the_projection(pr
 
 @pytest.mark.parametrize("objective, options", [
     (Classification, {"num_labels": 1}), (Regression, {}), (MultiLabel, {"num_labels": 1}),
-    (MultipleChoice, {})])
+    (MultipleChoice, {}), (Tagging, {"num_labels": 2})])
 def test_a_folder_that_names_no_class_has_the_head_that_is_asked_for(objective, options, tmp_path):
     """Their logits have one name; keys that say nothing of the network stay as they are."""
     config = XLNetConfig(**TINY)
@@ -110,6 +111,8 @@ def test_a_folder_that_names_no_class_has_the_head_that_is_asked_for(objective, 
     values = json.loads(path.read_text()) | {
         "ff_activation": "gelu_fast", "pad_token_id": 0, "summary_last_dropout": 0.3,
         "untie_r": False}
+    if objective is Tagging:        # which has no summary
+        values["summary_activation"] = "gelu"
     del values["architectures"]
     path.write_text(json.dumps(values))
     with warnings.catch_warnings():
@@ -118,7 +121,7 @@ def test_a_folder_that_names_no_class_has_the_head_that_is_asked_for(objective, 
     assert np.array_equal(found.weights[0], head.weights[0])
     checkpoints.convert(str(tmp_path / "hf"), str(tmp_path / "out"), "huggingface")
     out = json.loads((tmp_path / "out" / "config.json").read_text())
-    kept = ("ff_activation", "pad_token_id", "summary_last_dropout")
+    kept = ("ff_activation", "pad_token_id", "summary_last_dropout", "summary_activation")
     assert [out[key] for key in kept] == [values[key] for key in kept]
 
 

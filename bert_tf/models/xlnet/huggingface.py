@@ -77,12 +77,12 @@ def _read_config(values, tensors, beams):
     for key, width in beams.items():
         if type(width) is not int or width < 1:
             raise InputError(f"{key} must be a number from 1, not {width!r}")
-    # The activation counts without a projection too.
+    # The activation counts without a projection too, but only before these logits.
     summary = values.get("summary_activation", "tanh")
-    projects = values.get("summary_use_proj", True)
-    if projects and summary != "tanh":
+    projects, has_summary = values.get("summary_use_proj", True), "logits_proj.weight" in tensors
+    if has_summary and projects and summary != "tanh":
         raise InputError(f"summary_activation must be 'tanh', not {summary!r}")
-    if not projects and summary and "logits_proj.weight" in tensors:
+    if has_summary and not projects and summary:
         raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
                          f"{summary!r}")
     ours = {name: values[key] for key, name in _KEYS.items() if values.get(key) is not None}
@@ -143,14 +143,16 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     problem = next((key for key, head in _PROBLEMS.items() if head in heads), None)
     if "classification" in heads:       # which files may leave out
         problem = before.get("problem_type")
+    summary = "tanh" * config.use_summ_proj
+    if {*original.SEQUENCE, "multiple_choice"}.isdisjoint(heads):
+        summary = before.get("summary_activation", summary)
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{end}"], "model_type": TYPE,
         **{key: getattr(config, ours) for key, ours in _KEYS.items()},
         "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
         "ff_activation": huggingface_config.their_activation(
             config.ff_activation, before.get("ff_activation")), **_FIXED,
-        "summary_activation": "tanh" if config.use_summ_proj else before.get(
-            "summary_activation", ""),
+        "summary_activation": summary,
         **{key: before.get(key, value) for key, value in _KEPT.items()},
         **huggingface_config.describe_labels(weights, heads), **beams,
         **({"problem_type": problem} if problem else {})})
