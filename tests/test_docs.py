@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -276,6 +277,33 @@ def test_documents_are_searched(folder, capsys):
     capsys.readouterr()
     exec(re.search(r"```python\n(import numpy.*?)```", TEXTS["using_a_model.md"], re.S)[1], {})
     assert capsys.readouterr().out == "['Jane Austen did.', 'The cat and the dog were near.']\n"
+
+
+def test_embeddings_are_trained(folder, eagerly, capsys):
+    encoder = bert_tf.BertEncoder.from_pretrained(folder / "run" / "model.keras")
+    tokenizer = bert_tf.tokenization.open_tokenizer(str(folder / "vocab.txt"))
+    tokenizer.save(str(folder / "minilm"))
+    encoder.save(folder / "minilm" / "model.keras")
+
+    def vector(text):
+        mean = encoder(tokenizer([text]))["sequence_output"][0].numpy().mean(0)
+        return mean / np.linalg.norm(mean)
+
+    rows = [(f"where {word}", f"the {word} that day") for word in ("cat", "dog", "bird", "tree")]
+    for name in ("pairs.csv", "dev_pairs.csv"):
+        (folder / name).write_text("query,passage\n" + "".join(
+            f"{query},{passage}\n" for query, passage in rows))
+    code = re.search(r"```python\n(import csv.*?)```", TEXTS["using_a_model.md"], re.S)[1]
+    seen: dict = {}
+    exec(code, seen)
+    assert re.search(r"MRR \S+ recall@10 1.0\n$", capsys.readouterr().out)
+    for query, passage, hard in zip(*seen["texts"].values()):
+        wrong = [other for _, other in rows if other != passage]
+        assert hard == max(wrong, key=lambda text: vector(text) @ vector(query))
+    run(find_command("using_a_model.md", "bert-convert-checkpoint"))
+    tensors = bert_tf.checkpoints.read("search_hf").tensors
+    table = tensors["embeddings/word_embeddings"].read()
+    assert np.array_equal(table, seen["encoder"].embedding_table.numpy())
 
 
 def test_a_model_of_ids_is_exported(folder):
