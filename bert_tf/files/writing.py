@@ -137,7 +137,7 @@ def replace_aside(path):
         os.close(descriptor)
         os.replace(aside, path)
     except OSError as error:
-        if error.errno in signals.FULL and error.filename is None:   # as of a write
+        if error.errno in signals.FULL and error.filename in (None, aside):     # None of a write
             error.filename = os.fspath(path)
         raise
     finally:

@@ -430,7 +430,7 @@ def test_a_full_disk_is_an_os_error(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:
-        with pytest.raises(OSError, match="a.safetensors") as error:
+        with pytest.raises(OSError, match=f"'{tmp_path}/a.safetensors'") as error:
             checksummed.write(str(tmp_path / "a.safetensors"), {"a": np.zeros(10_000)}, {})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
