@@ -27,8 +27,9 @@ import os
 from typing import Any
 
 from bert_tf import checkpoints, flags
+from bert_tf.config import PRESETS
 from bert_tf.errors import InputError
-from bert_tf.files import is_file
+from bert_tf.files import exists, is_file
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import only, option
 from bert_tf.recipes.distillation import (
@@ -220,6 +221,9 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if saved.task.kind.name == "text_to_text":
         raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
                          "which can't be distilled; name another model.")
+    if job.student in PRESETS and not exists(job.student):
+        raise InputError(f"--student={job.student} names a size, not a file; write a JSON file of "
+                         "sizes, as bert-distill --help shows one, and name this file.")
     if job.do_predict and not row.trains_head:
         raise InputError(f"--recipe={row.name} trains layers, but not the head that predicts; "
                          "leave out --do_predict, and give the result as --student to a recipe "

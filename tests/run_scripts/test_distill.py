@@ -582,6 +582,7 @@ def test_a_teacher_of_single_texts_does_not_answer_pairs(data, models):
     ({"recipe": "internal", "do_predict": True}, "trains layers, but not the head that predicts"),
     ({"teacher": ["nowhere"]}, "--teacher: there is no task.json in .nowhere."),
     ({"distill_temperature": 0.0}, "temperature"),
+    ({"student": "tiny"}, "--student=tiny names a size, not a file; write a JSON file of sizes"),
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
     ({"transfer_file": ["EMPTY"]}, "--transfer_file: EMPTY holds no text"),
     ({"augmentation": "random_words", "pos_tagger": "MODEL"},
