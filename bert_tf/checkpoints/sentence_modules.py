@@ -29,9 +29,9 @@ def read(folder: str) -> dict[str, str]:
     with open_file(path, "rb") as file:
         modules = parse_json(b'{"modules": %s}' % file.read(), path)["modules"]
     try:
-        found = {module["type"].rpartition(".")[2]: module["path"] for module in modules}
-        if all(re.fullmatch(r"[\w-]*", name) for name in found.values()):
-            return found
+        folders = {module["type"].rpartition(".")[2]: module["path"] for module in modules}
+        if all(re.fullmatch(r"[\w-]*", name) for name in folders.values()):
+            return folders
     except (AttributeError, KeyError, TypeError):
         pass
     raise InputError(f"{path} must be a list of modules, each with its type and the name of its "

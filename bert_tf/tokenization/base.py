@@ -340,9 +340,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
     if is_folder(folder) and not (path := find_vocabulary(folder) or ""):
         raise InputError(f"there is no vocabulary in {folder}; name the file of the vocabulary.")
     beside = os.path.dirname(path) or os.curdir
-    if not is_file(path) and is_folder(beside) and (found := find_vocabulary(beside)):
-        raise InputError(f"there is no {path}; the vocabulary of this folder is {found}: name that "
-                         "file, or the folder.")
+    if not is_file(path) and is_folder(beside) and (vocabulary := find_vocabulary(beside)):
+        raise InputError(f"there is no {path}; the vocabulary of this folder is {vocabulary}: name "
+                         "that file, or the folder.")
     library_settings.check_settings(path)
     opened: Any = _open
     if (os.path.basename(path) == library_settings.TOKENIZER_FILE
