@@ -18,10 +18,8 @@ trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --disable-pip-version-check \
     keras==3.15.1 jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
-KERAS_BACKEND=jax "$folder/venv/bin/python" - <<'PYTHON' 2>"$folder/log" || { cat "$folder/log"; exit 1; }
-import os
-import tempfile
-
+cd "$folder"
+KERAS_BACKEND=jax venv/bin/python - <<'PYTHON' 2>log || { cat log; exit 1; }
 import keras
 import numpy as np
 from keras import layers
@@ -56,9 +54,8 @@ for kind in (layers.Embedding, layers.ReversibleEmbedding):
         model.quantize(mode, filters="words")
         after = padding_counts(model)
         rounded = off(model(TEXTS).__array__(), right)
-        path = os.path.join(tempfile.mkdtemp(dir="."), "model.keras")
-        model.save(path)
-        loaded = padding_counts(keras.saving.load_model(path))
+        model.save("model.keras")
+        loaded = padding_counts(keras.saving.load_model("model.keras"))
         print(f"{kind.__name__}, {mode}: rounding moves a text's vector by {rounded:.2%}, padding by {before:.6%} "
               f"before, by {after:.6%} after, by {loaded:.6%} when loaded from a file")
         assert before < 1e-6 and rounded < 0.2
