@@ -10,6 +10,7 @@ Example:
 """
 
 import dataclasses
+import functools
 import os
 
 from bert_tf import checkpoints, flags
@@ -67,30 +68,36 @@ def main(job: ConvertFlags) -> None:
         **{field.name: getattr(job, field.name)
            for field in dataclasses.fields(checkpoints.Changes)},
         "leave_out": tuple(job.leave_out)})
-    account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run)
+    account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run,
+                                  functools.partial(_finish, job, changes))
     if job.dry_run:
         print(account.listing())
     print(account)
     if not job.dry_run:
-        # A folder for the Hub has the command in its card, without the folders of this disk.
-        if job.output_format != "huggingface":
-            flags.keep(job, job.output)
-        snippet: str | None = ""
-        if job.output_format == "keras":
-            _keep_task(job, account)
-            snippet = None
-        elif job.output_format == "huggingface":
-            name = os.path.basename(absolute(job.output))
-            config = read_json(os.path.join(job.output, "config.json"))
-            kind = (config.get("architectures") or ["AutoModel"])[0]
-            snippet = ("import transformers\n\n"
-                       f"model = transformers.{kind}.from_pretrained({name!r})\n"
-                       f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
-        # Scores and training data describe the whole, unchanged model only.
-        write_card(job.output, job.input, flags.command_line("bert-convert-checkpoint", job),
-                   source="" if changes != checkpoints.Changes() else _folder(job.input),
-                   snippet=snippet)
         print(f"wrote {job.output}")
+
+
+def _finish(job, changes, folder, account):
+    """Writes the flags, the task and the card beside the model, in the `folder` that is to become
+    the output."""
+    # A folder for the Hub has the command in its card, without the folders of this disk.
+    if job.output_format != "huggingface":
+        flags.keep(job, folder)
+    snippet: str | None = ""
+    name = os.path.basename(absolute(job.output))
+    if job.output_format == "keras":
+        _keep_task(job, account, folder)
+        snippet = None
+    elif job.output_format == "huggingface":
+        config = read_json(os.path.join(folder, "config.json"))
+        kind = (config.get("architectures") or ["AutoModel"])[0]
+        snippet = ("import transformers\n\n"
+                   f"model = transformers.{kind}.from_pretrained({name!r})\n"
+                   f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
+    # Scores and training data describe the whole, unchanged model only.
+    write_card(folder, job.input, flags.command_line("bert-convert-checkpoint", job),
+               source="" if changes != checkpoints.Changes() else _folder(job.input),
+               name=name, snippet=snippet)
 
 
 def _folder(path):
@@ -100,7 +107,7 @@ def _folder(path):
     return path if is_folder(path) else os.path.dirname(absolute(path))
 
 
-def _keep_task(job, account):
+def _keep_task(job, account, output):
     folder = _folder(job.input)
     saved = folder and SavedTask.read(folder)
     if not saved:
@@ -111,7 +118,7 @@ def _keep_task(job, account):
         return
     lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
     length = min(saved.max_seq_length, job.max_position_embeddings or saved.max_seq_length)
-    dataclasses.replace(saved, do_lower_case=lower, max_seq_length=length).write(job.output)
+    dataclasses.replace(saved, do_lower_case=lower, max_seq_length=length).write(output)
 
 
 if __name__ == "__main__":

@@ -154,7 +154,8 @@ def _fold(weights, table, form):
 
 
 def convert(path: str, output: str, form: str, changes: Changes = Changes(),
-            dry_run: bool = False) -> Account:
+            dry_run: bool = False, finish: Callable[[str, Account], None] | None = None
+            ) -> Account:
     """Converts the checkpoint at `path` to a folder of another format. Print the `Account`.
 
     Args:
@@ -162,6 +163,7 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
         output: the folder to write; it must be absent or empty, and is whole or absent afterwards.
         form: the name of a format in `FORMATS` that can be written.
         dry_run: check everything, write nothing.
+        finish: writes further files into the folder, before it appears under its name.
 
     Raises:
         InputError: the checkpoint can't be used, or the format can't hold it.
@@ -192,6 +194,8 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
             writer.write(folder, weights, tensors)
             if form == "huggingface":
                 sentence_modules.copy(os.path.dirname(source.file), folder, weights.config)
+            if finish:
+                finish(folder, account)
     return account
 
 

@@ -23,7 +23,7 @@ def test_flags_name_what_the_library_knows():
     assert convert_checkpoint._HEADS == names.HEADS
 
 
-def test_converts_and_prints_the_account(tmp_path, capsys, as_program):
+def test_converts_and_prints_the_account(tmp_path, capsys, as_program, written):
     job = as_program(convert_checkpoint.ConvertFlags(
         input=str(GOLDEN / "google_gelu"), output_format="huggingface",
         output=str(tmp_path / "out"), leave_out=["next_sentence"]))
@@ -37,6 +37,8 @@ def test_converts_and_prints_the_account(tmp_path, capsys, as_program):
     convert_checkpoint.main(as_program(convert_checkpoint.ConvertFlags(
         input=str(tmp_path / "out"), output_format="google", output=str(tmp_path / "back"))))
     assert (tmp_path / "back" / "flags.txt").read_text().endswith("\n--x=1\n")
+    # A kill leaves no folder that lacks a file: the same command would refuse it.
+    assert written[-1] == "back" and {"flags.txt", "README.md"} <= {*written}
 
 
 def test_a_task_of_the_working_folder_is_not_the_checkpoints(tmp_path, monkeypatch):
