@@ -323,8 +323,11 @@ def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
     before = {**saved.options, **vars(saved)}
     others = [f"--{name} ({before.get(name)}, now {value})" for name, value in options.items()
               if before.get(name) != value]
-    if not saved.is_of(task):
+    as_saved = dataclasses.replace(task, metrics=saved.task.metrics)
+    if {*as_saved.metrics} != {*task.metrics} or not saved.is_of(as_saved):
         others.insert(0, "task or other labels")
+    elif saved.task.headline != task.headline:      # which chose the weights so far
+        others.insert(0, f"--headline ({saved.task.headline}, now {task.headline})")
     if others:
         raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} has another "
                          f"{', '.join(others)}; give the same, name another folder, or remove that "

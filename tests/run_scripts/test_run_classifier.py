@@ -531,6 +531,7 @@ def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
             (again | {"train_file": "train.jsonl", "text_a_column": "text", "dev_file": None,
                       "label_column": "tags", "multi_label": True},
              ["task.json", "another task or other labels"]),
+            (again | {"headline": "macro_f1"}, ["another --headline (accuracy, now macro_f1)"]),
             (again | {"max_seq_length": 20}, ["task.json", "--max_seq_length"]),
             (again | {"learning_rate": 2e-2}, ["seed12345", "--learning_rate"]),
             (again | {"random_seed": 4, "train_file": "dev.csv"}, ["seed12345", "other seeds"]),
