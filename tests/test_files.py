@@ -161,8 +161,8 @@ def test_unknown_stores_are_refused_and_no_folder_is_made_of_them(path, tmp_path
 # String flags that name no file: labels and columns may begin like an address.
 _NO_PATHS = """attention_mask_heads best_of bits choice_columns choose_split chunk_tag class_weights
 cluster_hosts columns concrete_stretch depths dupe_factors gcp_project grid_learning_rate
-grid_num_train_epochs grid_train_batch_size label_column labels layers leave_out lengths mask
-mask_shares master model_size models neighbours orders packages patience_layers piece_share
+grid_num_train_epochs grid_train_batch_size headline label_column labels layers leave_out lengths
+mask mask_shares master model_size models neighbours orders packages patience_layers piece_share
 pos_tagger predict_batch_sizes pretraining_steps prune_heads prune_percent rows runner_options
 sizes split splits stack_layers stack_learning_rates stack_steps stack_warmup_steps
 student_layers tags task task_schedule tasks teacher_layers terms text text_a_column text_b_column
