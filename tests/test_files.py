@@ -66,9 +66,14 @@ def test_a_full_disk_is_named_by_the_file_that_it_takes_no_more_of(tmp_path):
     try:
         with pytest.raises(OSError) as error, files.write_aside(tmp_path / "a.txt") as file:
             file.write("x" * 20_000)
+        with pytest.raises(OSError) as of_folder, files.folder_aside(tmp_path / "b") as folder:
+            pathlib.Path(folder, "plain.txt").write_text("y")
+            with files.write_aside(os.path.join(folder, "a.txt")) as file:
+                file.write("x" * 20_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert str(error.value) == f"[Errno 27] File too large: '{tmp_path}/a.txt'"
+    assert str(of_folder.value) == f"[Errno 27] File too large: '{tmp_path}/b/a.txt'"
     assert not os.listdir(tmp_path)
 
 

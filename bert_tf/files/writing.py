@@ -137,11 +137,17 @@ def replace_aside(path):
         os.close(descriptor)
         os.replace(aside, path)
     except OSError as error:
-        if error.errno in signals.FULL and error.filename in (None, aside):     # None of a write
-            error.filename = os.fspath(path)
+        _name_full(error, aside, path)
         raise
     finally:
         _remove(folder)
+
+
+def _name_full(error, aside, path):
+    """Gives an error of a full disk the final name of the file; one of a write names none."""
+    name = str(error.filename or aside)
+    if error.errno in signals.FULL and name.startswith(aside):
+        error.filename = f"{os.fspath(path)}{name.removeprefix(aside)}"
 
 
 @contextlib.contextmanager
@@ -211,6 +217,9 @@ def folder_aside(path, marker=""):
                     raise
                 raise InputError(f"{path} was written by another process meanwhile; name another "
                                  "folder.") from error
+    except OSError as error:
+        _name_full(error, aside, path)
+        raise
     finally:
         _remove(aside)
 
