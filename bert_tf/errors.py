@@ -54,6 +54,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def listed(names: Iterable[Any], most: int = 5) -> str:
+    """Returns the first names with commas between them, and how many more there are."""
+    first = list(map(str, names))
+    more = f" and {len(first) - most:,} more" if len(first) > most else ""
+    return ", ".join(first[:most]) + more
+
+
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
     """Returns the name of `known` that is most similar to a wrong name, "" if none has at least the
     similarity `least` of difflib. Of equally similar names, this one shares most first letters with

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import data
-from bert_tf.errors import counted
+from bert_tf.errors import counted, listed
 from bert_tf.files import make_folder
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import SplitRecords
@@ -164,10 +164,11 @@ class Member:
                 continue
             targets = task.kind.targets(task, self.predictions[split].examples)
             counts = np.bincount(targets, minlength=len(task.labels))
-            if missed := [f"{name} ({counted(count, 'example')})"
-                          for label, (name, count) in enumerate(zip(task.labels, counts))
-                          if count and label not in predicted]:
-                print(f"{split}: no answer is {', '.join(missed)}{advice}.", flush=True)
+            missed = [f"{name} ({counted(count, 'example')})"
+                      for label, (name, count) in enumerate(zip(task.labels, counts))
+                      if count and label not in predicted]
+            if missed:
+                print(f"{split}: no answer is {listed(missed)}{advice}.", flush=True)
 
     def keep_chosen(self, answered: dict) -> None:
         """Keeps the options that are best for the splits to score with the model."""

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from bert_tf.checkpoints.names import tasks_beside, with_head_of
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import ModelFlags, check_task, masked_heads, open_encoder
 from bert_tf.opening import Model, folder_of, task_of_labels
@@ -25,7 +25,6 @@ from bert_tf.training.settings import FineTuneSettings
 _DECIDED = ("head", "feature_layers")
 _DEFAULTS = {"head": "linear", "bilstm_size": 0, "label_scale": 1, "version_2_with_negative": False,
              "squad_style": "bert"}
-_SHOWN = 5      # labels in a message
 BALANCED = "balanced"
 
 
@@ -240,7 +239,7 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
                  "and dropout")
     what = f"for {saved.task.kind.title}"
     if saved.task.labels:
-        what = f"with the labels {_list(saved.task.labels)}"
+        what = f"with the labels {listed(saved.task.labels)}"
     if saved.options.get("label_mean"):
         what += f" of numbers around {saved.options['label_mean']:.6g}"
     print(f"the head of {model.path}, {what}, is trained further{seeds} (--keep_head=False begins "
@@ -288,13 +287,13 @@ def _obstacle(model, saved, task, task_flags, options):
         task.kind.has_labels and _training_set(task, task_flags, saved).task.labels)
     names, known = task.label_names, saved.task.label_names
     if names and known and set(names) != set(known):      # what the numbers of two tasks mean
-        return f"{path} knows the labels {_list(known)}, and here are {_list(names)}"
+        return f"{path} knows the labels {listed(known)}, and here are {listed(names)}"
     if task.labels:
         fits = task.kind.fits_labels(labels, saved.task.labels)
     else:
         fits = not labels or set(labels) == set(saved.task.labels)
     if not fits:
-        return f"{path} knows the labels {_list(saved.task.labels)}, and here are {_list(labels)}"
+        return f"{path} knows the labels {listed(saved.task.labels)}, and here are {listed(labels)}"
     return ""
 
 
@@ -302,8 +301,3 @@ def _training_set(task, task_flags, saved):
     if task_flags.tag_scheme is None and task.kind == KINDS["tagging"]:
         task_flags = dataclasses.replace(task_flags, tag_scheme=scheme_of(saved.task.labels))
     return task_flags.find(task, True, False, False).sources["train"]
-
-
-def _list(labels):
-    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
-    return ", ".join(map(str, labels[:_SHOWN])) + more

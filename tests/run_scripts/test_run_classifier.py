@@ -78,6 +78,11 @@ def test_a_label_that_is_no_answer_is_named(capsys):
         member.Member.tell_missed(one, {"dev": ({}, {}, predicted)})
         found = capsys.readouterr().out
         assert found.startswith(said) and bool(found) == bool(said)
+    one.task = Task("own", KINDS["classification"], {}, tuple(f"intent{i}" for i in range(9)))
+    examples[:] = [Example(["a"], label) for label in range(9)]
+    member.Member.tell_missed(one, {"dev": ({}, {}, np.zeros(9, int))})
+    assert "is intent1 (1 example), " in (found := capsys.readouterr().out)
+    assert "intent5 (1 example) and 3 more;" in found and "intent6" not in found
 
 
 def write_lines(path, lines):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import json
 import os
 import re
@@ -14,7 +13,7 @@ import typing
 import numpy as np
 
 from bert_tf import metrics
-from bert_tf.errors import InputError, warn
+from bert_tf.errors import InputError, listed, warn
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.reading import KeptRows, read_parts
@@ -385,11 +384,9 @@ def rounded(probabilities) -> list[float]:
 def label_id(label: str, ids: dict, where: str) -> int:
     """Returns a label's id in {label: id}, or raises InputError that names the line (`where`)."""
     if label not in ids:
-        more = f" and {len(ids) - _MOST_SHOWN:,} more" if len(ids) > _MOST_SHOWN else ""
-        known = ", ".join(itertools.islice(ids, _MOST_SHOWN)) + more
-        raise InputError(f"{where}: label {label!r} is none of {known}; correct the line "
-                         "or the --label_column, or train a new head for all labels that --labels "
-                         "names.")
+        raise InputError(f"{where}: label {label!r} is none of {listed(ids, _MOST_SHOWN)}; correct "
+                         "the line or the --label_column, or train a new head for all labels that "
+                         "--labels names.")
     return ids[label]
 
 
