@@ -53,6 +53,20 @@ def _f1_of_labels(average):
     return score
 
 
+def by_label(labels, predictions, names: Sequence) -> np.ndarray:
+    """Returns precision, recall, F1 and the number of examples of each of L names, float [L, 4]; a
+    score of nothing is 0. Labels are one of the names for each example, or 0 or 1 [N, L]."""
+    if np.ndim(labels) == 2:        # scikit-learn would take a single column for two labels
+        labels, predictions = (np.pad(one, [(0, 0), (0, 1)]) for one in (labels, predictions))
+    score = _scikit_learn("precision_recall_fscore_support", labels=names, zero_division=0)
+    return np.transpose(score(labels, predictions))
+
+
+def confusion(labels, predictions, classes: int) -> np.ndarray:
+    """Returns how many examples of each label are taken for each, int [L, L]."""
+    return _scikit_learn("confusion_matrix", labels=range(classes))(labels, predictions)
+
+
 def _correlation(name):
     def score(labels, predictions):
         if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(predictions) == 0:

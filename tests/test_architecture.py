@@ -55,7 +55,7 @@ ALLOWED = {
     "predictor": COMMON | {"checkpoints", "export", "fill_mask", "opening", "tasks",
                            "tokenization", "training"},
     "finetuning": COMMON | {"analysis", "checkpoints", "compression", "data",
-                            "flags", "heads", "model_card", "opening",
+                            "flags", "heads", "metrics", "model_card", "opening",
                             "objectives", "predictor", "recipes", "tasks", "tokenization",
                             "training"},
     "model_card": COMMON | {"checkpoints", "heads", "tasks"},

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf import data
 from bert_tf.errors import counted, listed
 from bert_tf.files import make_folder
+from bert_tf.finetuning.label_scores import write_label_scores
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import SplitRecords
 from bert_tf.tasks.task import Task
@@ -160,7 +161,7 @@ class Member:
         if not self.class_weights:
             advice = "; --class_weights=balanced gives rare labels more weight in training"
         for split, (_, _, predicted) in answered.items():
-            if not (task.labels and task.kind.labels_are_classes and np.ndim(predicted[0]) == 0):
+            if not task.has_classes or np.ndim(predicted[0]):
                 continue
             targets = task.kind.targets(task, self.predictions[split].examples)
             counts = np.bincount(targets, minlength=len(task.labels))
@@ -180,6 +181,11 @@ class Member:
     def write(self, answered: dict) -> None:
         make_folder(self.folder, "output_dir")
         for split, (answers, _, predicted) in answered.items():
-            paths = self.predictions[split].write(
+            predictions, kind = self.predictions[split], self.task.kind
+            paths = predictions.write(
                 self.folder, answers, predicted, split in self.splits.test_splits)
+            if self.task.has_classes and predictions.is_scored(split in self.splits.eval_splits):
+                paths += write_label_scores(
+                    self.folder, split, self.task, kind.targets(self.task, predictions.examples),
+                    predictions.against_ties(answers, predicted))
             print("wrote " + ", ".join(paths), flush=True)

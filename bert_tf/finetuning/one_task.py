@@ -136,10 +136,9 @@ def class_weights(settings: FineTuneSettings, task: Task) -> str | list[float] |
         raise InputError(f"--label_smoothing is for labels, and the task {task.name} has none; "
                          "leave the flag out.")
     flag = settings.class_weights
-    has_classes = bool(task.labels) and task.kind.labels_are_classes
-    if not flag or flag == [BALANCED] and has_classes:
+    if not flag or flag == [BALANCED] and task.has_classes:
         return next(iter(flag), None)
-    if not has_classes:
+    if not task.has_classes:
         raise InputError(f"--class_weights is for labels, and the task {task.name} has none; leave "
                          "the flag out.")
     try:

@@ -235,6 +235,11 @@ class Task:
     def headline(self) -> str:
         return self.metrics[0]
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether its labels are known, and classes: names in any order."""
+        return bool(self.labels) and self.kind.labels_are_classes
+
     def split(self, name: str) -> Split:
         if name not in self.splits:
             raise InputError(f"task {self.name} has no split {name!r}; it has "

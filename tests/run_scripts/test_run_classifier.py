@@ -198,9 +198,9 @@ def test_own_csv_is_learned_and_scored(data, model):
     said = (model / "eval_results.txt").read_text().splitlines()
     assert f"dev_accuracy = {scores['metrics']['dev/accuracy']}" in said
     assert {path.name for path in model.iterdir()} == {
-        "README.md", "bert_config.json", "dev_predictions.jsonl", "eval_results.txt",
-        "metrics.json", "metrics.jsonl", "model.keras", "records", "results.json",
-        "task.json", "tokenizer_config.json", "trials", "vocab.txt"}
+        "README.md", "bert_config.json", "dev_labels.tsv", "dev_predictions.jsonl",
+        "eval_results.txt", "metrics.json", "metrics.jsonl", "model.keras", "records",
+        "results.json", "task.json", "tokenizer_config.json", "trials", "vocab.txt"}
     assert not list(model.rglob("checkpoint-*"))
 
 
