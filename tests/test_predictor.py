@@ -127,7 +127,7 @@ def forward(learner, *texts):
 
 def softmax(logits):
     powers = np.exp(logits - np.max(logits))
-    return powers / powers.sum()
+    return powers / powers.sum(-1, keepdims=True)
 
 
 def close(one, other):
@@ -226,12 +226,14 @@ def test_words_are_tagged_by_their_first_piece(saved):
     words = ["ab", "c.", "def", "g"]
     pieces = [tokenizer().encode(word) for word in words]
     starts = 1 + np.cumsum([0, *map(len, pieces[:-1])])
-    expected = [TAGS[best] for best in forward(learner, " ".join(words)).argmax(-1)[starts]]
+    likely = softmax(forward(learner, " ".join(words)))[starts]
+    expected = [TAGS[best] for best in likely.argmax(-1)]
     said, given = predictor(tuple(words)), "  ab c.\ndef\tg "
     assert said["words"] == words and said["tags"] == expected
     for entity, (start, end, kind) in zip(said["entities"], entities(expected), strict=True):
         assert entity == {"type": kind, "text": " ".join(words[start:end]), "first": start,
-                          "last": end - 1}
+                          "last": end - 1, "probability": pytest.approx(
+                              likely[start:end].max(-1).mean(), abs=2e-6)}
     in_text = predictor(given)
     assert in_text["tags"] == expected
     for entity, one in zip(in_text["entities"], said["entities"], strict=True):
@@ -248,7 +250,8 @@ def test_no_word_of_a_long_text_is_left_without_a_tag(saved):
     assert [len(answer["tags"]) for answer in said] == [100, 0, 0, 3, 3, 1]
     assert len(set(said[0]["tags"][-40:])) > 1
     assert predictor("") == {"words": [], "tags": [], "entities": []}
-    assert predictor(["", "a", "", "b"]) == [predictor(one) for one in ("", "a", "", "b")]
+    assert [answer["tags"] for answer in predictor(["", "a", "", "b"])] == [
+        predictor(one)["tags"] for one in ("", "a", "", "b")]
 
 
 def test_rows_of_tables_are_examples(saved):

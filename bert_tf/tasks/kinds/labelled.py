@@ -37,7 +37,6 @@ class LabelledKind(Kind):
     takes_ties = False          # scores count the answers as they are; see `against_ties`
     labels_may_be_far = False   # in a long text, which is cut in windows
     may_turn_pairs = False      # with the option hypothesis_first, the second text comes first
-    shows_probabilities = True  # in a description; else their rows need not be the examples'
 
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
         return SplitRecords(source, self.record_options(tokenizer, max_seq_length, options),
@@ -192,6 +191,11 @@ class LabelledKind(Kind):
             len(np.unique(predicted, axis=0)) == 1
             < len(np.unique(self.targets(task, examples), axis=0)))
 
+    def probabilities(self, answers: dict, features, examples: list) -> typing.Sequence:
+        """Returns the probabilities of each example's answer, as `describe` takes them. For the
+        arguments see `decode`."""
+        return answers.get("probabilities", [None] * len(examples))
+
     def describe(self, task: Task, example, prediction, probabilities) -> dict:
         """Returns a prediction as JSON: the prediction and its probability. `probabilities` is
         float [L or C], or None."""
@@ -218,7 +222,7 @@ class LabelledKind(Kind):
             warn("the scores of the model are NaN, so that its answers mean nothing: train it "
                  "again, with a lower --learning_rate.")
         predicted = self.decode(task, answers, examples, features)
-        return list(_describe_all(self, task, examples, predicted, answers))
+        return list(_describe_all(self, task, examples, predicted, answers, features))
 
     # Several models, whose tokenizers may differ
 
@@ -267,10 +271,8 @@ def is_flat(most: np.ndarray, least: np.ndarray) -> bool:
     return bool((most - least <= _ROUNDING * np.maximum(np.abs(most), np.abs(least))).all())
 
 
-def _describe_all(kind, task, examples, predictions, answers):
-    likely = [None] * len(predictions)
-    if kind.shows_probabilities:
-        likely = answers.get("probabilities", likely)
+def _describe_all(kind, task, examples, predictions, answers, features):
+    likely = kind.probabilities(answers, features, examples)
     for row in zip(examples, predictions, likely, strict=True):
         yield kind.describe(task, *row)
 
@@ -285,6 +287,7 @@ class SplitPredictions:
         self._source, self._task, self._join = source, source.task, join
         self._omissions = Omissions(source.skip_malformed_lines)
         self.prefix = source.split
+        self._features: typing.Any = None       # of the records that `decode` read
 
     @functools.cached_property
     def examples(self) -> list:
@@ -312,7 +315,8 @@ class SplitPredictions:
 
     def decode(self, answers: dict, records) -> typing.Any:
         """Returns the predictions; `records` is the split's `ExampleSet`."""
-        return self._task.kind.decode(self._task, answers, self.examples, _Padded(records))
+        self._features = _Padded(records)
+        return self._task.kind.decode(self._task, answers, self.examples, self._features)
 
     def combine(self, members: list) -> tuple[dict, typing.Any]:
         """Several models' answers together, and the predictions. `members` are tuples of each one's
@@ -354,12 +358,13 @@ class SplitPredictions:
         return {}
 
     def write(self, folder: str, answers: dict, predicted, is_test: bool) -> list[str]:
-        """Writes the files of predictions; returns their paths.
+        """Writes the files of the predictions that `decode` gave; returns their paths.
 
         `SPLIT_predictions.jsonl` has a JSON object per line: `index`, the number from 0 of the row
         in a table, of the sentence or of the question; and `Kind.describe`."""
         path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
-        described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers)
+        described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers,
+                                  self._features)
         with write_aside(path) as file:
             for index, entry in zip(self._numbers(), described, strict=True):
                 file.write(json.dumps({"index": index, **entry}, ensure_ascii=False) + "\n")

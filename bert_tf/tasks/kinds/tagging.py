@@ -32,7 +32,7 @@ class Tagging(LabelledKind):
     features = FINETUNING["tagging"]
     head_options = ("bilstm_size", "feature_layers", "lstm_size", "lstm_layers")
     own_metrics = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
-    has_labels, shows_probabilities = True, False
+    has_labels = True
     takes_ties = True       # of equally likely tags the first, which is O for entities
     default_columns, format = ("0", "-1"), "words"
     texts = (0, None, "a text, or a tuple of its words")
@@ -176,10 +176,12 @@ class Tagging(LabelledKind):
 
     def decode(self, task, answers, examples, features):
         """Returns sentences, each a list of tags."""
-        is_word = features["label_weights"].astype(bool)
-        best = answers["logits"].argmax(-1)[is_word] if is_word.size else np.zeros(0, int)
-        tags = iter(np.array(task.labels, object)[best].tolist())
-        return [_in_bio(task, itertools.islice(tags, len(example.texts))) for example in examples]
+        best = _by_sentence("logits", answers, features, examples, np.argmax)
+        return [_in_bio(task, (task.labels[tag] for tag in tags)) for tags in best]
+
+    def probabilities(self, answers, features, examples):
+        """Returns the probabilities of the tags, a list of floats for each sentence."""
+        return _by_sentence("probabilities", answers, features, examples, np.max)
 
     def targets(self, task, examples):
         return [_in_bio(task, (tag if isinstance(tag, str) else task.labels[tag]
@@ -190,9 +192,8 @@ class Tagging(LabelledKind):
         return says_nothing(answers)
 
     def describe(self, task, example, prediction, probabilities):
-        spans = [{"type": kind, "text": " ".join(example.texts[start:end]),
-                  "first": start, "last": end - 1} for start, end, kind in entities(prediction)]
-        return {"words": example.texts, "tags": prediction, "entities": spans}
+        return {"words": example.texts, "tags": prediction,
+                "entities": _described(example.texts, prediction, probabilities)}
 
     def placed(self, given, answer):
         return answer if isinstance(given, tuple) else _with_characters(given, answer)
@@ -227,6 +228,20 @@ def _with_characters(text, answer):
         start, end = places[entity["first"]][0], places[entity["last"]][1]
         entity.update(text=text[start:end], start=start, end=end)
     return answer
+
+
+def _by_sentence(name, answers, features, examples, reduce):
+    """Returns a list for each sentence: of each word's row of an answer [W, S, L], reduced."""
+    is_word = features["label_weights"].astype(bool)
+    reduced = iter(reduce(answers[name][is_word], -1).tolist() if is_word.size else ())
+    return [list(itertools.islice(reduced, len(example.texts))) for example in examples]
+
+
+def _described(words, tags, probabilities):
+    """The entities with their probabilities, each the mean over the words."""
+    return [{"type": kind, "text": " ".join(words[start:end]), "first": start, "last": end - 1,
+             "probability": round(float(np.mean(probabilities[start:end])), 6)}
+            for start, end, kind in entities(tags)]
 
 
 def _in_bio(task, tags):
