@@ -289,13 +289,18 @@ def make_module(network, job: ExportFlags, model: Any):
                 line_break=getattr(layout, "line_break", ""), left_out=left_out, **options)
 
 
-def write(job: ExportFlags, model: Any) -> str:
-    """Builds the model, writes the export, and returns a line that reports it."""
+def write(asked: ExportFlags, job: ExportFlags, model: Any) -> str:
+    """Builds the model, writes the export, the flags of the user and the card, and returns a line
+    that reports it."""
     module = make_module(build(job, model), job, model)
     path = _file(job)
     make_folder(job.output if path is None else os.path.dirname(path), "output")
     if path is None:
-        version = export.save_model(module, job.output, job.version)
+        def describe(folder):       # the model's own folder may hold another model
+            flags.keep(asked, folder)
+            _write_card(asked, job, model, folder)
+
+        version = export.save_model(module, job.output, job.version, describe)
         return f"{version}: signatures {', '.join(module.functions)}"
     if "onnx" in job.format:
         export.save_onnx(module, path, job.format == "onnx_int8", _metadata(job, model))
@@ -311,6 +316,8 @@ def write(job: ExportFlags, model: Any) -> str:
         export.save_lite(module, path, int8=job.format == "lite_int8")
         if not path.endswith(".tflite"):
             print(f"note: most tools expect the extension .tflite; rename {path}", flush=True)
+    flags.keep(asked, os.path.dirname(path), f"{os.path.basename(path)}.")
+    _write_card(asked, job, model, job.output)
     return f"{path}: {file_size(path):,} bytes"
 
 
@@ -343,15 +350,15 @@ _TEXTS = {"answer_span": 'question=["Who wrote it?"], passage=["Jane Austen wrot
           "masked_lm": 'text=["The [MASK] is open."]'}
 
 
-def _write_card(asked, job, model):
-    """Writes the card of an export: README.md in the folder of a SavedModel, or in its version's
-    folder where the folder holds another model; NAME.md for a file."""
+def _write_card(asked, job, model, version):
+    """Writes the card of an export: README.md in the folder of a SavedModel, or in `version`, the
+    folder of its version, where the folder holds another model; NAME.md for a file."""
     folder, file = job.output, model_card.NAME
     if _file(job) == job.output:
         folder = os.path.dirname(job.output) or os.curdir
         file = f"{os.path.basename(job.output)}.md"
     if file == model_card.NAME and checkpoints.weights_at(folder):
-        folder = os.path.join(folder, str(job.version))
+        folder = version
     name = os.path.basename(job.output.rstrip("/"))
     code = ""
     if job.format == "text":
@@ -406,12 +413,7 @@ def main(job: ExportFlags) -> None:
                          f"{job.init_checkpoint} has {size / 1e9:.1f} GB; give --format=ids.")
     is_verbose = logging.get_verbosity() >= logging.DEBUG
     with contextlib.nullcontext() if is_verbose else export.quiet():
-        line = write(job, model)
-    if path is None:    # the model's own folder may hold another model
-        flags.keep(asked, os.path.join(asked.output, str(asked.version)))
-    else:
-        flags.keep(asked, os.path.dirname(path), f"{os.path.basename(path)}.")
-    _write_card(asked, job, model)
+        line = write(asked, job, model)
     print(line)
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import lazy_loader
 
@@ -60,9 +60,11 @@ def check_version(folder: str | os.PathLike, version: int) -> str:
     return path
 
 
-def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -> str:
+def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1,
+               describe: Callable[[str], None] = lambda folder: None) -> str:
     """Writes a SavedModel in TensorFlow Serving's layout, `folder/version`, and returns its path.
-    `module.functions` are its signatures. An existing version is refused."""
+    `module.functions` are its signatures. An existing version is refused. `describe` writes more
+    into the folder of the version before it has this name, which a later start would refuse."""
     path = check_version(folder, version)
     make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
@@ -71,6 +73,7 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
             tf.saved_model.save(module, aside, signatures=module.functions)
         except tf.errors.ResourceExhaustedError as error:
             raise OSError(errno.ENOSPC, f"{path} can't be written, no space is left") from error
+        describe(aside)
     return path
 
 

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -227,6 +228,22 @@ def test_a_version_that_is_there_is_refused_before_the_model_is_read(tmp_path):
         export_model.main(job(tmp_path, init_checkpoint="absent", format="text"))
 
 
+def test_a_version_gets_its_name_last(tmp_path, monkeypatch, as_program):
+    """A run that is killed then has written all that a later one, which is refused, would add."""
+    replace = os.replace
+
+    def stop(source, target):
+        replace(source, target)
+        if str(target).endswith("/1"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        export_model.main(as_program(job(tmp_path, format="ids")))
+    assert {"flags.txt", "saved_model.pb"} <= {*os.listdir(tmp_path / "out/1")}
+    assert "format `ids`" in (tmp_path / "out/README.md").read_text()
+
+
 def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path, monkeypatch):
     folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "maybe", "yes")))
     export_model.main(job(tmp_path, init_checkpoint=folder))
@@ -367,8 +384,12 @@ def test_the_card_is_of_the_export(options, shown, hidden, fine_tuned, tmp_path,
     folder = fine_tuned("Classification", Task("x", "classification", {}, ("0", "1"),
                                                label_names=("no", "yes")), long_text="mean")
     pathlib.Path(folder, "metrics.json").write_text('{"metrics": {"dev/f1": 0.5}}')
-    monkeypatch.setattr(export_model, "write", lambda job, model: (
-        os.mkdir(job.output) if job.format == "text" else None))
+    monkeypatch.setattr(export_model, "build", lambda *_: None)
+    monkeypatch.setattr(export_model, "make_module", lambda *_: types.SimpleNamespace(functions=()))
+    monkeypatch.setattr(export_model.export, "save_model", lambda module, path, version, describe: (
+        describe(f"{path}/{version}")))
+    monkeypatch.setattr(export_model.export, "save_lite", lambda module, path, int8: (
+        pathlib.Path(path).touch()))
     export_model.main(job(tmp_path, init_checkpoint=folder, **options))
     (path,) = tmp_path.rglob("out*.md") if "format" in options else [tmp_path / "out/README.md"]
     card = path.read_text()
