@@ -180,14 +180,14 @@ def width(learner: Learner, noise: str) -> int:
 def check(settings: RobustnessSettings, network: type, config: Any, learner: Any) -> None:
     """Raises InputError if adversarial training is not for a network or a learner."""
     settings.check_robustness()
-    reason = ""
+    reason, remedy = "", "leave the flag out"
     if not getattr(network, "takes_noise", False):
         reason = f"a {network.__name__}, to whose embeddings nothing can be added"
     elif getattr(config, "quantisation", None):
         reason = "a quantised network, which records its ranges once per step"
+        remedy += ", or give --quantisation=none"
     if reason:
-        raise InputError(f"--adv_train={settings.adv_train} is not for {reason}; leave the flag "
-                         "out.")
+        raise InputError(f"--adv_train={settings.adv_train} is not for {reason}; {remedy}.")
     if getattr(settings, "concrete_coef", 0):
         learner = GatedLearner
     check_draws(settings, learner)

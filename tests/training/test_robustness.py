@@ -445,7 +445,7 @@ def test_settings_that_do_not_fit(settings, message):
 def test_networks_that_take_no_noise():
     settings = FineTuneSettings(output_dir="out", adv_train="freelb")
     config = tiny.config(quantisation=Quantisation())
-    with pytest.raises(InputError, match="a quantised network"):
+    with pytest.raises(InputError, match="a quantised network, .* give --quantisation=none"):
         adversarial.check(settings, networks.network_of(config), config, Learner)
     with pytest.raises(InputError, match="a T5, to whose embeddings"):
         adversarial.check(settings, networks.T5, config, Learner)
