@@ -81,7 +81,8 @@ def declare(job: CompressionFlags) -> Table:
     """The table."""
     methods, task = job.folders(), find_task(job.task)
     if not (data_dir := job.folder(task.name, dev_split(task))):
-        raise InputError(f"--data_dir has no folder with the files of {task.name}.")
+        raise InputError(f"--data_dir has no folder with the files of {task.name}; put its "
+                         "files into a subfolder of its name, and name the folder above.")
 
     def cell(row: str, column: Column, seed: int) -> Cell:
         path = methods[row][(seed - 1) % len(methods[row])]

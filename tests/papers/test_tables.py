@@ -774,6 +774,8 @@ def test_smaller_models_are_measured_anew_with_other_weights(data_dir):
     for models, message in ((["a"], "NAME=FOLDER"), (["a=absent"], "no folder absent")):
         with pytest.raises(InputError, match=message):
             declared("compression", data_dir, models=models)
+    with pytest.raises(InputError, match="no folder with the files of mrpc; .* the folder above"):
+        declared("compression", data_dir / "MRPC", models=[f"a={data_dir.parent / 'model'}"])
 
 
 def test_shares_are_compared_with_the_one_measurement(tmp_path, done):
