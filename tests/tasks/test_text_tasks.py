@@ -340,7 +340,8 @@ def test_a_text_is_read_as_it_is_written():
     counts = collections.Counter(text_scores.label_of(text, ("no", "yes")) for text in (
         "no", "yes", "yes ", "Yes", ""))
     assert counts == {0: 1, 1: 1, -1: 3}
-    assert [text_scores.number_of(text) for text in (" 2.0 ", "1e1", "two")] == [2.0, 10.0, -1.0]
+    assert [text_scores.number_of(text) for text in (" 2.0 ", "1e1", "two", "nan", "-inf")] == [
+        2.0, 10.0, -1.0, -1.0, -1.0]
 
 
 @pytest.mark.parametrize("content, line, count", [("a\tb\nc\n", 2, 1), ("a\tb\n\nc\td\n", 2, 1),

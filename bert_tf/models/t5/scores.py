@@ -3,6 +3,8 @@
 t5/evaluation/metrics.py and qa_utils.py.)"""
 
 import collections
+import contextlib
+import math
 import os
 from collections.abc import Callable, Sequence
 
@@ -30,11 +32,12 @@ def label_of(text: str, words: Sequence[str]) -> int:
 
 
 def number_of(text: str) -> float:
-    """Returns a text as a number, as Python reads it; -1.0 for any other text."""
-    try:
-        return float(text)
-    except ValueError:
-        return _NO_NUMBER
+    """Returns a text as a number, as Python reads it; -1.0 for any other text. That is also nan and
+    inf, which the original reads as numbers: its correlation is then not a number."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(text)):
+            return number
+    return _NO_NUMBER
 
 
 def _f1(labels, predictions):
