@@ -28,7 +28,7 @@ _BESIDE = re.compile(
     r"(?:[a-z]+_)?config\.json|task\.json|labels\.txt|"
     r"added_tokens\.json|vocab\.(?:txt|json|bpe)|merges\.txt|"
     r"encoder\.json|dict\.txt|.*\.model|"
-    r"modules\.json|(?:1_Pooling/|sentence_bert_)config\.json|config_sentence_transformers\.json")
+    r"modules\.json|(?:\d+_\w+/|sentence_bert_)config\.json|config_sentence_transformers\.json")
 _VOCABULARY = re.compile(r"vocab\..*|encoder\.json|.*\.model")
 _NEW_VOCABULARY = re.compile(r"tokenizer\.json")        # read where there is no other
 # Kinds of weights; the first kind that exists is taken.
