@@ -44,9 +44,8 @@ _SAMPLE = 1 << 17       # bytes of text that show how its lines are
 def _check_vocabulary(job, recipe, tokenizer):
     """Raises InputError for a vocabulary without the special tokens of a sequence, or whose class
     token is the last if the recipe needs it first; warns of the wrong case."""
-    layout = tokenizer.vocabulary.layout
-    if layout.pads_left and not (recipe.denoising or recipe.segments.bare
-                                 or PAIRINGS[recipe.segments.pairing].in_rows):
+    layout, pairing = tokenizer.vocabulary.layout, PAIRINGS[recipe.segments.pairing]
+    if layout.pads_left and not (recipe.denoising or recipe.segments.bare or pairing.in_rows):
         names = [name for name, each in recipes.RECIPES.items()
                  if PAIRINGS[each.segments.pairing].in_streams]
         raise InputError(f"--vocab_file: {job.vocab_file} is a vocabulary whose class token is the "
@@ -54,7 +53,8 @@ def _check_vocabulary(job, recipe, tokenizer):
                          f"--recipe={' or '.join(names)}, or another vocabulary.")
     needed = ["sep"]
     if not recipe.denoising:
-        ends = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]
+        has_cls = layout.before > 0 or layout.cls_last or pairing.in_streams
+        ends = ["cls"] * has_cls + ["sep"]
         needed = ends * (not recipe.segments.bare)
         needed += ["mask"] * masking.find(recipe.corruption).hides
     missing = [role for role in needed if role not in tokenizer.vocabulary.special]

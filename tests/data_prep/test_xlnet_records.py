@@ -146,6 +146,16 @@ def test_a_vocabulary_of_xlnet_is_refused_where_the_class_token_is_first(
         prepare([random_text(1)], recipe=recipe, vocab_file=vocabulary)
 
 
+def test_a_vocabulary_without_a_class_token_is_refused(prepare, tmp_path, random_text):
+    text, vocabulary = tmp_path / "text.txt", str(tmp_path / "spiece.model")
+    text.write_text(random_text(1))
+    build_vocab.main(build_vocab.BuildVocabFlags(
+        input_file=[str(text)], output_file=vocabulary, vocab_size=60, tokenizer="sentencepiece",
+        sentencepiece_style="t5"))
+    with pytest.raises(InputError, match="spiece.model has no special token for cls; give"):
+        prepare([random_text(1)], recipe="xlnet", vocab_file=vocabulary)
+
+
 def test_batches_of_another_size_are_refused(made, tmp_path):
     made()
     records = data.open_records([str(tmp_path / "out")], "input_file")
