@@ -73,7 +73,7 @@ def read_kept(path: str) -> dict[str, Any]:
     except InputError as error:
         if not isinstance(error.__cause__, ValueError):
             raise
-        raise InputError(f"{path} is damaged; remove it, and run the same command again."
+        raise InputError(f"{path} is damaged; remove it, and run the command that wrote it again."
                          ) from error
 
 

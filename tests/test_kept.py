@@ -4,6 +4,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.kept import Kept, differing, phrase
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.training.trials import kept_trials
 
 
@@ -47,8 +48,10 @@ def test_a_damaged_file_has_a_remedy(tmp_path, content):
     (tmp_path / "trials" / "a").mkdir(parents=True)
     path = tmp_path / "trials" / "a" / "trial.json"
     path.write_bytes(content)
-    for read in (lambda: Kept(str(path), {}), lambda: kept_trials(str(tmp_path))):
-        with pytest.raises(InputError, match=f"^{path} is damaged; remove it, and run the same "):
+    (task := tmp_path / TASK_FILE).write_bytes(content)
+    for read, name in ((lambda: Kept(str(path), {}), path), (
+            lambda: kept_trials(str(tmp_path)), path), (lambda: SavedTask.read(tmp_path), task)):
+        with pytest.raises(InputError, match=f"^{name} is damaged; remove it, and run the comm"):
             read()
 
 

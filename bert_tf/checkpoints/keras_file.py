@@ -11,8 +11,9 @@ from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError, naming
-from bert_tf.files import is_file, is_folder, parse_json, read_json, staged
+from bert_tf.files import is_file, is_folder, parse_json, staged
 from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
+from bert_tf.kept import read_kept
 from bert_tf.networks import NETWORKS, network_of
 
 NAME = names.MODEL_FILE
@@ -135,7 +136,7 @@ def read(file: str) -> Source:
 
 
 def _labels_beside(file):
-    task = read_json(os.path.join(os.path.dirname(file), "task.json"), {}).get("task")
+    task = read_kept(os.path.join(os.path.dirname(file), "task.json")).get("task")
     if not isinstance(task, dict):
         return ()
     labels = task.get("label_names") or task.get("labels") or ()

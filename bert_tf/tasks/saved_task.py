@@ -5,9 +5,10 @@ import dataclasses
 import os
 
 from bert_tf.errors import InputError, counted, nearest
-from bert_tf.files import is_file, read_json, write_json
+from bert_tf.files import is_file, write_json
 from bert_tf.files.reading import Values, check_shape
 from bert_tf.heads import CHOICES
+from bert_tf.kept import read_kept
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.passages import PASSAGES
 from bert_tf.tasks.squad_scorer import SCORERS
@@ -114,7 +115,7 @@ class SavedTask:
         path = os.path.join(folder, TASK_FILE)
         if not is_file(path):
             return None
-        saved = read_json(path)
+        saved = read_kept(path)
         try:
             check_shape(saved, _SHAPE)
             for name in saved["options"].keys() - _OPTIONS.keys():
