@@ -190,7 +190,7 @@ class SuiteRun:
                     "metrics"].items() if is_of(name, cell.row.metrics)) + cell.mark
                 print(f"{cell.row.task}, {cell.point}, seed {cell.seed}: "
                       f"{'DIVERGED' if result.get(DIVERGED) else scores}", flush=True)
-            _drop_models(self, cell.row.task)
+            drop_models(self, cell.row.task)
         return True
 
     def _measure(self, cell, model):
@@ -238,7 +238,7 @@ class SuiteRun:
                       for name, value in self.model.items()}
 
 
-def _drop_models(run, task):
+def drop_models(run: SuiteRun, task: str) -> None:
     """Removes models that no choice can take: of each point the best is kept, and of a finished
     task the chosen one. Checkpoints go with the run."""
     chosen = run.chosen(task)

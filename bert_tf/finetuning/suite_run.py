@@ -14,7 +14,7 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, make_folder, relative, write_aside, write_json
 from bert_tf.finetuning.families import FAMILIES, HEADS
 from bert_tf.finetuning.jobs import config_of
-from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun, find_rows
+from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun, drop_models, find_rows
 from bert_tf.finetuning.suite_flags import SuiteFlags
 from bert_tf.flags import check
 from bert_tf.opening import Model, open_model
@@ -100,6 +100,8 @@ def carry_out(job: SuiteFlags, begin: Callable[[], None]) -> None:
     make_folder(job.output_dir, "output_dir")
     begin()
     run.carry_out()
+    for row in run.rows:        # a kill after the last result left models
+        drop_models(run, row.task)
     report(run)
     if lost := [row.task for row in run.rows if run.is_lost(row.task)]:
         raise InputError(f"every run of {' and '.join(lost)} diverged; give a lower "
