@@ -86,7 +86,7 @@ def test_refusals_name_the_key(key, value):
 
 
 @pytest.mark.parametrize("text, message", [
-    ('{\n "vocab_size": 9\n "a": 1}', "line 3"), ("[1]", "object"), ('{"hidden_size": 8}', "vocab_size"),
+    ('{\n "vocab_size": 9\n 8}', "line 3"), ("[1]", "object"), ('{"hidden_size": 8}', "vocab_size"),
     ('{"vocab_size": 9, "layers": 2}', "layers")])
 def test_refusals_name_the_file(text, message, tmp_path):
     path = tmp_path / "bert_config.json"

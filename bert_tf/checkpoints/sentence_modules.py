@@ -38,20 +38,13 @@ def read(folder: str) -> dict[str, str]:
                      "folder; correct the file, or remove it.")
 
 
-def warn_of_training(folder: str) -> None:
-    """Warns that a model that is trained from one of sentence-transformers has no such files."""
-    if read(folder):
-        warn(f"{folder} is a model of sentence-transformers; its {_MODULES}, pooling and prompts "
-             "are not kept with the trained model, whose heads for texts read the first token.")
-
-
 def copy(source: str, target: str, config: EncoderConfig) -> None:
-    """Copies the files to the folder of a converted model, for texts no longer than it reads. Warns
-    of a module with weights, and copies nothing then."""
+    """Copies the files to the folder of a model that was converted, or pre-trained further, for
+    texts no longer than it reads. Warns of a module with weights, and copies nothing then."""
     modules = read(source)
     if others := [name for kind, name in modules.items() if kind not in PLAIN]:
         warn(f"{source} is a model of sentence-transformers, whose vectors of texts also need "
-             f"{', '.join(others)}, which is not converted.")
+             f"{', '.join(others)}, which is not taken over.")
         return
     if not modules:
         return

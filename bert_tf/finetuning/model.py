@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_tf import training
 from bert_tf.analysis import switch_off
-from bert_tf.checkpoints import keras_file, sentence_modules
+from bert_tf.checkpoints import keras_file
 from bert_tf.config import EncoderConfig
 from bert_tf.config.quantisation import ACTIVATIONS, QUANTISATIONS, Quantisation
 from bert_tf.errors import InputError
@@ -240,10 +240,7 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
             real_path(folder_of(path) or ".") == real_path(output_dir)):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, and the model "
                          "would be overwritten; name another folder.")
-    model = open_model(path, flags.bert_config_file, flags.vocab_file)
-    if flags.do_train and path:
-        sentence_modules.warn_of_training(model.folder)
-    return model
+    return open_model(path, flags.bert_config_file, flags.vocab_file)
 
 
 def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int, task_dir: str = "",

@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 
 from bert_tf import recipes
-from bert_tf.checkpoints import sentence_modules
 from bert_tf.config import EncoderConfig
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
@@ -41,7 +40,6 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
         raise InputError(f"--input_file: {job.input_file[0]} is text, and several machines read "
                          f"records; {_BY_HAND}.")
     model = open_model(job.init_checkpoint, job.bert_config_file, job.vocab_file)
-    sentence_modules.warn_of_training(model.folder)
     recipe = _recipe(job, model)
     terms = job.terms or _terms(recipe, model)
     job = dataclasses.replace(job, do_train=job.do_train or not job.do_eval, recipe=recipe.name,

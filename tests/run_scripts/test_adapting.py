@@ -105,8 +105,15 @@ def test_the_command_resumes_bit_for_bit_and_ends_in_a_folder_of_a_model(
     assert 0 < np.abs(start - end).max() < 1e-3
 
 
-def test_the_tokenizer_of_the_folder_makes_the_records(model, text, tmp_path):
+def test_the_tokenizer_of_the_folder_makes_the_records_and_its_pooling_stays(model, text, tmp_path):
     folder = model()
+    described = {"modules.json": [{"type": "sentence_transformers.models.Pooling",
+                                   "path": "1_Pooling"}],
+                 "1_Pooling/config.json": {"pooling_mode_cls_token": True}}
+    os.mkdir(os.path.join(folder, "1_Pooling"))
+    for name, content in described.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(content, file)
     with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
         json.dump({"do_lower_case": False, "strip_accents": False}, file)
     wanted = open_model(folder).tokenizer
@@ -115,6 +122,8 @@ def test_the_tokenizer_of_the_folder_makes_the_records(model, text, tmp_path):
     kept = open_tokenizer(str(tmp_path / "out"))
     assert kept.describe() == wanted.describe()
     assert manifest_of(tmp_path / "out")["options"]["do_lower_case"] is False
+    for name, content in described.items():     # how texts become vectors stays
+        assert json.loads((tmp_path / "out" / name).read_text()) == content
 
 
 def test_a_folder_of_hugging_face_and_its_configuration(model, text, tmp_path):
