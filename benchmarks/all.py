@@ -27,6 +27,7 @@ only missing jobs.
 import dataclasses
 import functools
 import itertools
+import operator
 import os
 import statistics
 from collections.abc import Sequence
@@ -135,7 +136,8 @@ def summarize(by_system: dict[str, dict], settings: dict, peak: float) -> dict:
             "spread": (max(measured["seconds"]) - min(measured["seconds"])) / seconds,
             "share_of_peak": (1 - settings["padding"]) * operations(settings) / seconds / peak,
             "peak_megabytes": measured["peak"] / 1e6, "version": measured["version"]}
-    ratios = {system: running.median_ratio(by_system[OURS]["seconds"], measured["seconds"])
+    ratios = {system: statistics.median(map(operator.truediv, measured["seconds"],
+                                            by_system[OURS]["seconds"]))
               for system, measured in by_system.items() if system != OURS}
     return {"systems": rows, "ratios": ratios}
 

@@ -14,14 +14,14 @@ import time
 
 import lazy_loader
 
+from benchmarks.peers.worker import draw
 from bert_tf import flags, networks, objectives, recipes, training
 from bert_tf.config import Sizes, published, read_config
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.settings import POLICIES
 
-np = lazy_loader.load("numpy")
 tf = lazy_loader.load("tensorflow")
 
 
@@ -48,24 +48,8 @@ def read_model(name: str, vocab_size: int) -> Sizes:
     if not colon:
         return read_config(name)
     recipe = recipes.find(recipe_name)
-    try:
+    with naming(f"--models={name}"):
         return published(size, recipe.sizes, recipe.presets, vocab_size=vocab_size)
-    except InputError as error:
-        raise InputError(f"--models={name}: {error}") from None
-
-
-def make_batch(job: SizesFlags, vocab_size: int) -> dict:
-    """A batch of random tokens, as the pipeline gives one."""
-    rng = np.random.default_rng(0)
-    shape, slots = ((job.train_batch_size, length) for length in (
-        job.max_seq_length, job.max_predictions_per_seq))
-    features = {
-        "input_ids": rng.integers(0, vocab_size, shape), "input_mask": np.ones(shape),
-        "segment_ids": np.zeros(shape), "masked_lm_ids": rng.integers(0, vocab_size, slots),
-        "masked_lm_positions": rng.integers(0, job.max_seq_length, slots),
-        "next_sentence_labels": rng.integers(0, 2, (job.train_batch_size, 1))}
-    batch = {name: tf.constant(value, tf.int32) for name, value in features.items()}
-    return {**batch, "masked_lm_weights": tf.ones(slots)}
 
 
 def measure(job: SizesFlags, config: Sizes) -> tuple[int, int, float]:
@@ -75,22 +59,16 @@ def measure(job: SizesFlags, config: Sizes) -> tuple[int, int, float]:
     learner = training.Learner(networks.build(config, dtype=dtype), [
         objectives.MaskedLM(config, dtype=dtype),
         objectives.SentencePrediction(config, dtype=dtype)])
-    optimizer = training.make_optimizer("bert_adamw", 1e-4)
-    variables = learner.trainable_variables
-    optimizer.build(variables)
-    batch = make_batch(job, config.vocab_size)
-
-    @tf.function(autograph=False)
-    def step(seed):
-        with tf.GradientTape() as tape:
-            loss = learner.total_loss(learner.measure(batch, training=True, dropout_seed=seed))
-        optimizer.apply(tape.gradient(loss, variables), variables)
-        return loss
-
+    trainer = training.Trainer(learner, training.make_optimizer("bert_adamw", 1e-4),
+                               tf.distribute.get_strategy(), batch_size=job.train_batch_size)
+    batch, = draw({"seed": 0, "batch_size": job.train_batch_size, "length": job.max_seq_length,
+                   "slots": job.max_predictions_per_seq, "vocab_size": config.vocab_size}, 1)
+    batch["segment_ids"][:] = 0         # some networks know one segment
+    feed = iter(tf.data.Dataset.from_tensors(batch).repeat())
     seconds = []
-    for number in range(job.num_train_steps + 1):
+    for _ in range(job.num_train_steps + 1):
         start = time.process_time()
-        float(step(tf.constant([0, number])))
+        trainer.train(feed, 1)
         seconds.append(time.process_time() - start)
     return learner.encoder.count_params(), learner.count_params(), min(seconds[1:])
 

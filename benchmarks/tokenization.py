@@ -44,15 +44,6 @@ def _peers(job):
         index for line in lines for index in peer.convert_tokens_to_ids(peer.tokenize(line))]
 
 
-def _available():
-    try:
-        import official.nlp.tools.tokenization  # noqa: F401
-    except ImportError:
-        print("tf-models-official is not installed: no ratio. (pip install 'bert_tf[official]')")
-        return {"ours": _ours}
-    return {"ours": _ours, "peer": _peers}
-
-
 def main(job: TokenizationBenchmarkFlags) -> None:
     """Prints the speeds, their ratio and whether the ids are equal."""
     flags.check(job)
@@ -60,7 +51,12 @@ def main(job: TokenizationBenchmarkFlags) -> None:
     lines = [line for piece in corpus.read_pieces(paths, 1 << 24)
              for line in corpus.decode(piece, paths)]
     megabytes = sum(len(line.encode("utf-8")) + 1 for line in lines) / 1e6
-    systems = _available()
+    systems = {"ours": _ours, "peer": _peers}
+    try:
+        import official.nlp.tools.tokenization  # noqa: F401
+    except ImportError:
+        print("tf-models-official is not installed: no ratio. (pip install 'bert_tf[official]')")
+        del systems["peer"]
     seconds, ids = {name: [] for name in systems}, {}
     for _ in range(job.rounds):
         for name, build in systems.items():

@@ -54,7 +54,8 @@ class AdaptationFlags(TuningFlags):
     optimizer: str = option("adamax", "Optimizer.", choices=tuple(OPTIMIZERS))
 
 
-def declare(job: AdaptationFlags) -> Table:
+@program
+def main(job: AdaptationFlags) -> Table:
     """The table, whose columns are numbers of examples."""
     task, folder = job.find(job.task)
     count = sum(1 for _ in read_examples(task, "train", task.path(folder, "train")))
@@ -81,6 +82,3 @@ def declare(job: AdaptationFlags) -> Table:
         list(starts), [Column(size, metric) for size in shares], cell,
         {row: {str(size): score for size, score in scores.items()}
          for row, scores in PUBLISHED[task.name].items()}, over="training examples")
-
-
-main = program(declare)

@@ -52,8 +52,6 @@ PUBLISHED = {
 
 @dataclasses.dataclass(kw_only=True)
 class AlbertAblationsFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     num_hidden_layers: int = option(4, "Layers.", least=1)
     hidden_size: int = option(192, "Width; heads are 64 wide. The embeddings are 1/12, 1/6, 1/3 "
                                    "and all of it.")
@@ -64,7 +62,8 @@ def sizes_of(job: AlbertAblationsFlags, shared: str, width: int) -> dict:
     return {"embedding_size": job.hidden_size * width // _PUBLISHED_WIDTH, **SHARED[shared]}
 
 
-def declare(job: AlbertAblationsFlags) -> Table:
+@program
+def main(job: AlbertAblationsFlags) -> Table:
     """The table."""
     material = Material(job)
     rows = {"{} shared: E {}".format(*key): key for key in PUBLISHED}
@@ -86,6 +85,3 @@ def declare(job: AlbertAblationsFlags) -> Table:
             f"{job.hidden_size} wide, and the embeddings "
             + ", ".join(str(sizes_of(job, "all", width)["embedding_size"])
                         for width in (64, 128, 256, 768)) + "."])
-
-
-main = program(declare)

@@ -28,7 +28,7 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 from papers.tables.cells import Cell, Made
 from papers.tables.making import program
-from papers.tables.material import Material, TableFlags, refuse_sizes
+from papers.tables.material import Material, TableFlags, refuse_sizes, scaled
 from papers.tables.table import Column, Table
 
 TASKS = ("SQuAD", "SQuAD EM", "SQuAD2.0", "SQuAD2.0 EM", "MNLI-m", "SST-2", "RACE")
@@ -49,8 +49,6 @@ PUBLISHED_WEIGHTS = dict(zip(PUBLISHED, (108, 334, 12, 18, 60, 235)))
 
 @dataclasses.dataclass(kw_only=True)
 class AlbertShapesFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     little: ClassVar = {**TableFlags.little, "layer_scale": 12, "width_scale": 16}
 
     layer_scale: int = option(6, "Divide the number of layers by this number.", least=1, most=12)
@@ -69,14 +67,11 @@ class AlbertShapesFlags(TableFlags):
                     "do not divide; give 1, 2, 3, 4, 6 or 12, and a power of 2.")
 
 
-def scaled(job: AlbertShapesFlags, row: str) -> dict[str, Any]:
-    """The sizes of a shape of the paper, scaled down."""
-    layers, width, heads, is_albert = SHAPES[row]
-    width //= job.width_scale
+def sizes_of(job: AlbertShapesFlags, row: str) -> dict[str, Any]:
+    """The sizes of a row."""
+    *shape, is_albert = SHAPES[row]
     own = {"model_type": "albert", "embedding_size": job.embedding_size, "num_hidden_groups": 1}
-    return {"num_hidden_layers": layers // job.layer_scale, "hidden_size": width,
-            "num_attention_heads": heads, "intermediate_size": 4 * width,
-            **(own if is_albert else {})}
+    return {**scaled(job, *shape), **(own if is_albert else {})}
 
 
 def albert(material: Material, name: str, seed: int, sizes: Mapping[str, Any],
@@ -89,23 +84,24 @@ def albert(material: Material, name: str, seed: int, sizes: Mapping[str, Any],
                                optimizer="adamw", sizes={"model_type": "albert", **sizes})
 
 
-def declare(job: AlbertShapesFlags) -> Table:
+@program
+def main(job: AlbertShapesFlags) -> Table:
     """The table."""
     material = Material(job)
 
     def cell(row: str, column: Column, seed: int) -> Cell:
-        sizes, name = scaled(job, row), f"shape-{row.lower().replace(' ', '-')}"
+        sizes, name = sizes_of(job, row), f"shape-{row.lower().replace(' ', '-')}"
         if column == _SPEEDUP:
             return Cell(f"sizes-{name}", "bert-benchmark sizes", {
                 "models": Made("sizes.json"), "output_dir": Made("."),
                 "max_seq_length": job.max_seq_length, "train_batch_size": job.train_batch_size,
-                "max_predictions_per_seq": int(0.15 * job.max_seq_length) + 1},
+                "max_predictions_per_seq": material.slots},
                 files={"sizes.json": material.config(**sizes)})
         model = (albert(material, name, seed, sizes) if SHAPES[row][-1] else
                  material.pretrained(name, material.records(), seed, sizes=sizes))
         return material.tuned(column.title, model / "model.keras", seed)
 
-    shapes = {row: scaled(job, row) for row in SHAPES}
+    shapes = {row: sizes_of(job, row) for row in SHAPES}
     weights = {row: config_from_dict(material.config(**sizes)).num_weights / 1e6
                for row, sizes in shapes.items()}
     return Table(
@@ -119,6 +115,3 @@ def declare(job: AlbertShapesFlags) -> Table:
                 .format(row, weights[row], PUBLISHED_WEIGHTS[row], **sizes)
                 for row, sizes in shapes.items())
             + f". ALBERT's embeddings are {job.embedding_size} wide."])
-
-
-main = program(declare)

@@ -77,7 +77,8 @@ class CompressionFlags(RunFlags):
         return methods
 
 
-def declare(job: CompressionFlags) -> Table:
+@program
+def main(job: CompressionFlags) -> Table:
     """The table."""
     methods, task = job.folders(), find_task(job.task)
     if not (data_dir := job.folder(task.name, dev_split(task))):
@@ -103,6 +104,3 @@ def declare(job: CompressionFlags) -> Table:
             Column("% kept", _SCORE, ratio="share")],
         cell, {**published, teacher: dict.fromkeys(_RATIOS, 1) | {"% kept": 100}},
         baseline=teacher)
-
-
-main = program(declare)

@@ -42,7 +42,8 @@ SYSTEMS = {"BERT": ("bert", {"recipe": "bert"}, False),
 _SENTENCE = Column("sentence", "dev/accuracy")
 
 
-def declare(job: TableFlags) -> Table:
+@program
+def main(job: TableFlags) -> Table:
     """The table."""
     material, snli = Material(job), job.find("SNLI")
     folder = absolute(os.path.join(job.output_dir, "sentences"))
@@ -62,6 +63,3 @@ def declare(job: TableFlags) -> Table:
         "directions", "Two directions, and next sentences", "table 5 of arXiv:1810.04805 "
         "(BERT-Base, dev sets)", list(SYSTEMS), columns + [_SENTENCE] * bool(snli), cell,
         {row: dict(zip(TASKS, figures)) for row, figures in PUBLISHED.items()})
-
-
-main = program(declare)

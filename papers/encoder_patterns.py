@@ -85,7 +85,8 @@ def layers(depth: str) -> dict[str, int]:
     return {"num_layers": int(encoder), "num_decoder_layers": int(decoder)}
 
 
-def declare(job: EncoderPatternsFlags) -> Table:
+@program
+def main(job: EncoderPatternsFlags) -> Table:
     """The table."""
     folder = job.pairs()
     vocabulary = Cell("pieces", "bert-build-vocab", {
@@ -117,6 +118,3 @@ def declare(job: EncoderPatternsFlags) -> Table:
         [Column(depth, f"{_TASK}/bleu", 1.0) for depth in job.depths], cell, {},
         notes=["L is a learned head, F a fixed one. Columns are layers of the encoder + layers of "
                "the decoder. The scores are sacrebleu's BLEU."])
-
-
-main = program(declare)

@@ -42,8 +42,6 @@ _DEV, _TEST = Column("dev F1", "dev/entity_f1"), Column("test F1", "test/entity_
 
 @dataclasses.dataclass(kw_only=True)
 class FeatureBasedFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     little: ClassVar = {**TableFlags.little, "num_hidden_layers": 4}
     num_hidden_layers: int = option(
         4, "Layers of the smaller model, at least 4; the larger one has twice as many.", least=4)
@@ -52,7 +50,8 @@ class FeatureBasedFlags(TableFlags):
     feature_learning_rate: float = option(1e-3, "Peak of the learning rate of the LSTMs.")
 
 
-def declare(job: FeatureBasedFlags) -> Table:
+@program
+def main(job: FeatureBasedFlags) -> Table:
     """The table."""
     material = Material(job)
     material.columns("NER")
@@ -77,6 +76,3 @@ def declare(job: FeatureBasedFlags) -> Table:
         "table 7 of arXiv:1810.04805 (BERT-Large and BERT-Base)", list(PUBLISHED), columns, cell,
         {row: dict(zip((_DEV.title, _TEST.title), figures))
          for row, figures in PUBLISHED.items()}, baseline=_BASE)
-
-
-main = program(declare)

@@ -29,8 +29,6 @@ ROWS = {"original": {"first_weights": "original"}, "neighbours": {"first_weights
 
 @dataclasses.dataclass(kw_only=True)
 class FirstWeightsFlags(TrainingStepsFlags):
-    """The material, the sizes, and how long to train."""
-
     tasks: list[str] = option(
         [HELD_OUT], f"Tasks whose mean is the score; {HELD_OUT}: the share of masked words in "
         "held-out text that the model predicts, without fine-tuning; of --recipe=ltr, of next "
@@ -39,10 +37,8 @@ class FirstWeightsFlags(TrainingStepsFlags):
                          choices=("bert", "roberta", "albert", "electra", "ltr"))
 
 
-def declare(job: FirstWeightsFlags) -> Table:
+@program
+def main(job: FirstWeightsFlags) -> Table:
     """The table, whose columns are steps."""
     return curves(job, "first-weights",
                   {row: {"recipe": job.recipe, **row_flags} for row, row_flags in ROWS.items()})
-
-
-main = program(declare)

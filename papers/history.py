@@ -42,8 +42,6 @@ _SENTINELS = 100
 
 @dataclasses.dataclass(kw_only=True)
 class HistoryFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     train_batch_size: int = option(16, "Sequences per step of pre-training.", least=1)
     pretraining_steps: list[str] = option(
         [], "Steps of pre-training of each system after the first; default: --num_train_steps.")
@@ -149,10 +147,8 @@ class Chain:
         self.system = system = SYSTEMS[name]
         self._job, self._material, self.name = job, Material(job), name.lower().replace(" ", "-")
         self.config = {"vocab_size": job.vocab_size, **system.sizes(job)}
-        file = "spiece.model" if "sentencepiece_style" in system.tokenizer else "vocab.txt"
-        self.vocabulary = Cell(f"vocab-{self.name}", "bert-build-vocab", {
-            "input_file": self._material.text / "text.txt", "output_file": Made(file),
-            "vocab_size": job.vocab_size, **system.tokenizer}, is_kept=True) / file
+        self.vocabulary = self._material.vocabulary(f"vocab-{self.name}",
+                                                    **{**_CASED, **system.tokenizer})
         numbers = dict(zip(list(SYSTEMS)[1:], job.pretraining_steps))
         self._steps = int(numbers.get(name, job.num_train_steps))
 
@@ -199,7 +195,8 @@ class Chain:
         return dataclasses.replace(cell, scored_by=Column(column.title, metric, 1.0))
 
 
-def declare(job: HistoryFlags) -> Table:
+@program
+def main(job: HistoryFlags) -> Table:
     """The table."""
     sentences = absolute(os.path.join(job.output_dir, "sentences"))
     columns = Material(job).columns(_PAIR.title, _NAMES.title)
@@ -215,6 +212,3 @@ def declare(job: HistoryFlags) -> Table:
         "history", "Systems from before and after BERT", "", list(SYSTEMS), columns, cell, {},
         baseline="BERT", notes=["Published: " + "; ".join(
             f"{name}: {system.published}" for name, system in SYSTEMS.items()) + "."])
-
-
-main = program(declare)

@@ -35,12 +35,11 @@ PUBLISHED = {
 
 @dataclasses.dataclass(kw_only=True)
 class InputFormatsFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     seeds: int = option(5, "Number of seeds, from 1 on.", least=1)
 
 
-def declare(job: InputFormatsFlags) -> Table:
+@program
+def main(job: InputFormatsFlags) -> Table:
     """The table."""
     material = Material(job)
     held_out = material.records("held-out-full_sentences", "held_out.txt",
@@ -59,6 +58,3 @@ def declare(job: InputFormatsFlags) -> Table:
         list(PUBLISHED), [PERPLEXITY, *material.columns(*_TASKS, may_lack=True)], cell,
         {row: dict(zip(_TASKS, figures)) for row, figures in PUBLISHED.items()},
         notes=["Perplexity of all rows is measured on full sentences."])
-
-
-main = program(declare)

@@ -31,7 +31,8 @@ ROWS = {"{}/{}/{}".format(*rates): rates for rates in PUBLISHED}
 _FEATURES = "NER features"
 
 
-def declare(job: TableFlags) -> Table:
+@program
+def main(job: TableFlags) -> Table:
     """The table."""
     material = Material(job)
     columns = material.columns("MNLI-m", "NER")
@@ -54,6 +55,3 @@ def declare(job: TableFlags) -> Table:
         "table 8 of arXiv:1810.04805 (BERT-Base)", list(ROWS), columns, cell,
         {row: dict(zip(("MNLI-m", "NER", _FEATURES), PUBLISHED[rates]))
          for row, rates in ROWS.items()})
-
-
-main = program(declare)

@@ -25,7 +25,7 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 from papers.tables.cells import Cell
 from papers.tables.making import program
-from papers.tables.material import PERPLEXITY, Material, TableFlags, refuse_sizes
+from papers.tables.material import PERPLEXITY, Material, TableFlags, refuse_sizes, scaled
 from papers.tables.table import Column, Table
 
 _TASKS = ("MNLI-m", "MRPC", "SST-2")
@@ -38,8 +38,6 @@ PUBLISHED = {
 
 @dataclasses.dataclass(kw_only=True)
 class ModelSizesFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     layer_scale: int = option(3, "Divide the number of layers by this number.", least=1, most=3)
     width_scale: int = option(4, "Divide the width by this number.", least=1, most=16)
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
@@ -54,15 +52,8 @@ class ModelSizesFlags(TableFlags):
                                  f"{heads} heads can't share; give 1, 2, 4, 8 or 16.")
 
 
-def scaled(job: ModelSizesFlags, shape: tuple[int, int, int]) -> dict[str, int]:
-    """The sizes of a shape of the paper, scaled down."""
-    layers, width, heads = shape
-    width //= job.width_scale
-    return {"num_hidden_layers": layers // job.layer_scale, "hidden_size": width,
-            "num_attention_heads": heads, "intermediate_size": 4 * width}
-
-
-def declare(job: ModelSizesFlags) -> Table:
+@program
+def main(job: ModelSizesFlags) -> Table:
     """The table."""
     material = Material(job)
     rows = {"L{} H{} A{}".format(*shape): shape for shape in PUBLISHED}
@@ -70,13 +61,13 @@ def declare(job: ModelSizesFlags) -> Table:
     def cell(row: str, column: Column, seed: int) -> Cell:
         model = material.pretrained(
             f"size-{row.replace(' ', '-')}", material.records(), seed, material.held_out,
-            sizes=scaled(job, rows[row]))
+            sizes=scaled(job, *rows[row]))
         if column == PERPLEXITY:
             return model
         return material.tuned(column.title, model / "model.keras", seed)
 
     shapes = ", ".join("{num_hidden_layers} x {hidden_size} with {num_attention_heads}".format(
-        **scaled(job, shape)) for shape in PUBLISHED)
+        **scaled(job, *shape)) for shape in PUBLISHED)
     return Table(
         "model-sizes", "Sizes of a model: layers, width, heads", "table 6 of arXiv:1810.04805",
         list(rows), [PERPLEXITY, *material.columns(*_TASKS, may_lack=True)], cell,
@@ -84,6 +75,3 @@ def declare(job: ModelSizesFlags) -> Table:
          for row, shape in rows.items()}, baseline="L12 H768 A12",
         notes=[f"Rows have the paper's shapes. Here they are, in order, layers x width with so "
                f"many heads: {shapes}."])
-
-
-main = program(declare)

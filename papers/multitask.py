@@ -48,7 +48,8 @@ class MultitaskTableFlags(TuningFlags):
         choices=tuple(OPTIMIZERS))
 
 
-def declare(job: MultitaskTableFlags) -> Table:
+@program
+def main(job: MultitaskTableFlags) -> Table:
     """The table."""
     columns = job.task_columns(job.tasks)
     if len(columns) < len(job.tasks):
@@ -66,10 +67,8 @@ def declare(job: MultitaskTableFlags) -> Table:
     def cell(row: str, column: Column, seed: int) -> Cell:
         task, folder = columns[column]
         if row == BERT:
-            return Cell(f"bert-{task.name}-seed{seed}", "bert-finetune", {
-                "task": task.name, "data_dir": folder, "train_fraction": job.train_fraction,
-                "train_fraction_seed": seed, **job.flags(seed), "keep_head": False,
-                "early_stopping": math.ceil(job.num_train_epochs) + 1})
+            return job.tuned("bert", task, folder, seed,
+                             early_stopping=math.ceil(job.num_train_epochs) + 1)
         all_tasks = dataclasses.replace(
             together(seed, *(each.name for each, _ in columns.values())), is_kept=True)
         made = {SINGLE: lambda: together(seed, task.name), UNTUNED: lambda: all_tasks,
@@ -87,6 +86,3 @@ def declare(job: MultitaskTableFlags) -> Table:
         "multitask", "MT-DNN and training on each task alone",
         "tables 3 and 4 of arXiv:1901.11504 (BERT-Large, dev sets)", list(ROWS),
         [*columns, *[mean] * (len(columns) > 1)], cell, published)
-
-
-main = program(declare)

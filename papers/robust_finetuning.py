@@ -46,18 +46,13 @@ class RobustFinetuningFlags(TuningFlags):
     num_train_epochs: float = option(2.0, "Number of epochs.", above=0)
 
 
-def declare(job: RobustFinetuningFlags) -> Table:
+@program
+def main(job: RobustFinetuningFlags) -> Table:
     """The table."""
     columns = job.task_columns(job.tasks)
 
     def cell(row: str, column: Column, seed: int) -> Cell:
-        task, folder = columns[column]
-        return Cell(f"{row}-{task.name}-seed{seed}", "bert-finetune", {
-            "task": task.name, "data_dir": folder, "train_fraction": job.train_fraction,
-            "train_fraction_seed": seed, **job.flags(seed), "keep_head": False, **ROWS[row]})
+        return job.tuned(row, *columns[column], seed, **ROWS[row])
 
     return Table("robust-finetuning", "Noise and averages in fine-tuning", "", list(ROWS),
                  list(columns), cell, {})
-
-
-main = program(declare)

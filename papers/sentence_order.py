@@ -43,14 +43,13 @@ _INTRINSIC = [Column("MLM", "masked_lm_accuracy"), Column("NSP", "next_sentence_
 
 @dataclasses.dataclass(kw_only=True)
 class SentenceOrderFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     num_train_steps: int = option(2000, "Steps of pre-training.", least=1)
     dupe_factor: int = option(
         3, "Passes over the text, each with different pairs; also for the held-out text.", least=1)
 
 
-def declare(job: SentenceOrderFlags) -> Table:
+@program
+def main(job: SentenceOrderFlags) -> Table:
     """The table."""
     material = Material(job)
 
@@ -101,6 +100,3 @@ def declare(job: SentenceOrderFlags) -> Table:
          for row, figures in PUBLISHED.items()}, baseline="NSP",
         notes=["A model that has learned masked words alone has no head to tell sentences with; "
                "the paper has 52.4 and 53.3 for it."], remark=remark)
-
-
-main = program(declare)

@@ -31,8 +31,6 @@ PUBLISHED = {"static": (84.3, 92.5, 78.3), "dynamic": (84.0, 92.9, 78.7)}
 
 @dataclasses.dataclass(kw_only=True)
 class StaticMasksFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     seeds: int = option(5, "Number of seeds, from 1 on.", least=1)
     dupe_factor: int = option(
         2, "Copies of each sequence with static masks; RoBERTa's paper has 10, and reads each copy "
@@ -41,7 +39,8 @@ class StaticMasksFlags(TableFlags):
         2.0, "Maximum size of the documentation: little, so that it is read many times.", above=0)
 
 
-def declare(job: StaticMasksFlags) -> Table:
+@program
+def main(job: StaticMasksFlags) -> Table:
     """The table."""
     material = Material(job)
 
@@ -58,6 +57,3 @@ def declare(job: StaticMasksFlags) -> Table:
         "table 1 of arXiv:1907.11692 (BERT-Base, medians of five)", list(PUBLISHED),
         [PERPLEXITY, *material.columns(*_TASKS, may_lack=True)], cell,
         {row: dict(zip(_TASKS, figures)) for row, figures in PUBLISHED.items()})
-
-
-main = program(declare)

@@ -38,8 +38,6 @@ SUBSETS = {"without WNLI, CoLA and STS-B": [
 
 @dataclasses.dataclass(kw_only=True)
 class StudentSizesFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     little: ClassVar = {**TableFlags.little, "sizes": ["1x64", "2x64"]}
 
     num_hidden_layers: int = option(4, "Layers of the teacher.", least=1)
@@ -63,7 +61,8 @@ def shape(size: str) -> dict[str, int]:
             "num_attention_heads": int(width) // 64, "intermediate_size": 4 * int(width)}
 
 
-def declare(job: StudentSizesFlags) -> Table:
+@program
+def main(job: StudentSizesFlags) -> Table:
     """The table, whose columns are sizes."""
     material = Material(job)
     shapes = [shape(size) for size in job.sizes]
@@ -103,6 +102,3 @@ def declare(job: StudentSizesFlags) -> Table:
         notes=["Sizes, layers x width: " + ", ".join(
             f"{size} has {title} million weights" for size, title in zip(job.sizes, columns))
             + f". The teacher is {job.num_hidden_layers}x{job.hidden_size}."])
-
-
-main = program(declare)

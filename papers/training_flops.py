@@ -34,8 +34,6 @@ _SHARE = 0.15       # of the tokens that are masked
 
 @dataclasses.dataclass(kw_only=True)
 class TrainingFlopsFlags(TrainingStepsFlags):
-    """The material, the sizes, and how long to train."""
-
     num_train_steps: int = option(
         1200, "Steps of ELECTRA's pre-training; the masked LM's has as many operations.", least=1)
     learning_rate: float = option(
@@ -45,7 +43,8 @@ class TrainingFlopsFlags(TrainingStepsFlags):
                               choices=GLUE)
 
 
-def declare(job: TrainingFlopsFlags) -> Table:
+@program
+def main(job: TrainingFlopsFlags) -> Table:
     """The table, whose columns are operations."""
     config = EncoderConfig.from_dict({**Material(job).config(), "model_type": "electra"})
     electra, masked = (operations(config, job.max_seq_length, _SHARE, job.train_batch_size, 1,
@@ -62,6 +61,3 @@ def declare(job: TrainingFlopsFlags) -> Table:
         source="figure 2 of arXiv:2003.10555, curves without figures, of which ELECTRA's is above",
         notes=[f"ELECTRA is pre-trained for {job.num_train_steps:,} steps, the masked LM for "
                f"{steps:,}."])
-
-
-main = program(declare)

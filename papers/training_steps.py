@@ -34,8 +34,6 @@ HELD_OUT = "held-out"   # in place of a task: the accuracy of held-out words
 
 @dataclasses.dataclass(kw_only=True)
 class TrainingStepsFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     num_train_steps: int = option(1200, "Steps of pre-training.", least=1)
     tasks: list[str] = option(["MNLI-m"], "Tasks whose mean is the score.",
                               choices=tuple(COLUMNS))
@@ -50,7 +48,8 @@ class TrainingStepsFlags(TableFlags):
                              f"of --points={self.points}.")
 
 
-def declare(job: TrainingStepsFlags) -> Table:
+@program
+def main(job: TrainingStepsFlags) -> Table:
     """The table, whose columns are steps."""
     return dataclasses.replace(
         curves(job, "steps", ROWS), name="training-steps", remark=compare,
@@ -109,6 +108,3 @@ def compare(figures: dict[str, dict[str, dict]], cells: Cells) -> list[str]:
     ahead = [title for title in masked if masked[title]["mean"] > causal[title]["mean"]]
     return [f"The masked LM is ahead at {len(ahead)} of {len(masked)} points ({', '.join(ahead)}); "
             "in the paper it is ahead at all of its points, from 200,000 steps on."]
-
-
-main = program(declare)

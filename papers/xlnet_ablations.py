@@ -21,7 +21,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.flags import option
-from papers.tables.cells import Cell, Made
+from papers.tables.cells import Cell
 from papers.tables.making import program
 from papers.tables.material import Material, TableFlags
 from papers.tables.table import Column, Table
@@ -49,8 +49,6 @@ ROWS: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
 
 @dataclasses.dataclass(kw_only=True)
 class XLNetAblationsFlags(TableFlags):
-    """The material, the sizes, and how long to train."""
-
     num_train_steps: int = option(2000, "Steps of pre-training.", least=1)
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
 
@@ -69,14 +67,12 @@ def sizes_of(job: XLNetAblationsFlags) -> dict[str, Any]:
             "mem_len": 3 * job.max_seq_length // 4, "initializer_range": 0.1}
 
 
-def declare(job: XLNetAblationsFlags) -> Table:
+@program
+def main(job: XLNetAblationsFlags) -> Table:
     """The table."""
     material = Material(job)
-    vocabulary = Cell("vocab-xlnet", "bert-build-vocab", {
-        "input_file": material.text / "text.txt", "output_file": Made("spiece.model"),
-        "vocab_size": job.vocab_size, "do_lower_case": job.do_lower_case,
-        "tokenizer": "sentencepiece", "sentencepiece_style": "xlnet"},
-        is_kept=True) / "spiece.model"
+    vocabulary = material.vocabulary("vocab-xlnet", tokenizer="sentencepiece",
+                                     sentencepiece_style="xlnet")
 
     def pretrained(row: str, seed: int) -> Cell:
         if row not in ROWS:
@@ -100,6 +96,3 @@ def declare(job: XLNetAblationsFlags) -> Table:
         "table 6 of arXiv:1906.08237 (base size, medians of five)", list(PUBLISHED),
         material.columns(*_TASKS), cell,
         {row: dict(zip(_TASKS, figures)) for row, figures in PUBLISHED.items()}, baseline=_FULL)
-
-
-main = program(declare)

@@ -74,7 +74,7 @@ def programs(command: str) -> dict[str, str]:
     packages = [COMMANDS[command], *["papers"] * (command == "bert-benchmark")]
     return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for package in packages
             for path in sorted((_ROOT / package.replace(".", "/")).glob("*.py"))
-            if re.search(r"^(def main\(|main = )", path.read_text(encoding="utf-8"), re.MULTILINE)}
+            if re.search(r"^def main\(", path.read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 def program_names() -> list[str]:

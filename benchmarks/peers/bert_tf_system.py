@@ -22,15 +22,8 @@ def version():
 
 def config_of(job):
     """The configuration of a job's network."""
-    if job["model"] == "modernbert":
-        return ModernBertConfig(
-            vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
-            num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
-            intermediate_size=job["hidden_size"] * 3 // 2)
-    return EncoderConfig(
-        vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
-        num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
-        intermediate_size=4 * job["hidden_size"], max_position_embeddings=max(512, job["length"]))
+    kind = ModernBertConfig if job["model"] == "modernbert" else EncoderConfig
+    return kind(**worker.sizes(job))
 
 
 def draw(job):
@@ -68,20 +61,11 @@ def predict(job):
              for rows in data.sorted_batches(batch["input_mask"].sum(1), job["batch_size"],
                                              training.counted_heads(encoder.config))]
     run = tf.function(lambda features: encoder(features)["pooled_output"], autograph=False)
-
-    def steps(count):
-        for _ in range(count):
-            for part in parts:
-                run(part).numpy()
-    return steps
+    return worker.repeated(lambda: [run(part).numpy() for part in parts])
 
 
 def multiply(job):
     """Products of two large square matrices."""
     matrix = tf.cast(tf.random.normal([job["rows"]] * 2), job["dtype"])
     run = tf.function(lambda a: tf.reduce_sum(a @ a), autograph=False)
-
-    def steps(count):
-        for _ in range(count):
-            run(matrix).numpy()
-    return steps
+    return worker.repeated(lambda: run(matrix).numpy())

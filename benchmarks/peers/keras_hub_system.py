@@ -42,19 +42,11 @@ def train(job):
         ({**_inputs(batch), "mask_positions": tf.constant(batch["masked_lm_positions"])},
          tf.constant(batch["masked_lm_ids"]), tf.constant(batch["masked_lm_weights"]))
         for batch in worker.draw(job, 4)])
-
-    def steps(count):
-        for batch in itertools.islice(feed, count):
-            model.train_on_batch(*batch)
-    return steps
+    return worker.repeated(lambda: model.train_on_batch(*next(feed)))
 
 
 def predict(job):
     """Batches through BertBackbone."""
     backbone, inputs = _backbone(job), _inputs(worker.draw(job, 1)[0])
     run = tf.function(lambda batch: backbone(batch, training=False)["pooled_output"])
-
-    def steps(count):
-        for _ in range(count):
-            run(inputs).numpy()
-    return steps
+    return worker.repeated(lambda: run(inputs).numpy())

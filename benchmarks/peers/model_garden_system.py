@@ -62,19 +62,11 @@ def train(job):
             ("positions", "masked_lm_positions"), ("ids", "masked_lm_ids"),
             ("weights", "masked_lm_weights"), ("pairs", "next_sentence_labels"))}}
         for batch in worker.draw(job, 4)])
-
-    def steps(count):
-        for batch in itertools.islice(feed, count):
-            step(batch)
-    return steps
+    return worker.repeated(lambda: step(next(feed)))
 
 
 def predict(job):
     """Batches through BertEncoder."""
     encoder, inputs = _encoder(job), _inputs(worker.draw(job, 1)[0])
     run = tf.function(lambda batch: encoder(batch, training=False)["pooled_output"])
-
-    def steps(count):
-        for _ in range(count):
-            run(inputs).numpy()
-    return steps
+    return worker.repeated(lambda: run(inputs).numpy())

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -114,11 +113,6 @@ def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: flo
                 by_system[system]["seconds"].append(measured["seconds"])
                 by_system[system]["peak"] = max(by_system[system]["peak"], measured["peak"])
     return by_system
-
-
-def median_ratio(ours: Sequence[float], others: Sequence[float]) -> float:
-    """Returns how many times the peer's rate ours is: the median over the rounds."""
-    return statistics.median(other / one for one, other in zip(ours, others, strict=True))
 
 
 def default_pythons() -> dict[str, str]:

@@ -17,14 +17,9 @@ def version():
 
 def _config(job):
     if job["model"] == "modernbert":
-        return transformers.ModernBertConfig(
-            vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
-            num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
-            intermediate_size=job["hidden_size"] * 3 // 2, pad_token_id=0, sparse_prediction=True)
-    return transformers.BertConfig(
-        vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
-        num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
-        intermediate_size=4 * job["hidden_size"], max_position_embeddings=max(512, job["length"]))
+        return transformers.ModernBertConfig(**worker.sizes(job), pad_token_id=0,
+                                             sparse_prediction=True)
+    return transformers.BertConfig(**worker.sizes(job))
 
 
 def _device(job):
@@ -92,8 +87,7 @@ def predict(job):
     inputs = _inputs(job, worker.draw(job, 1)[0])
 
     @torch.inference_mode()
-    def steps(count):
-        for _ in range(count):
-            with computing:
-                model(**inputs).last_hidden_state[:, 0].float().numpy()
-    return steps
+    def step():
+        with computing:
+            model(**inputs).last_hidden_state[:, 0].float().numpy()
+    return worker.repeated(step)

@@ -15,6 +15,8 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 # Share of the tokens that are predicted.
 _MASKED = 0.15
@@ -27,7 +29,7 @@ def draw(job: dict, count: int) -> list:
     import numpy as np
     rng = np.random.default_rng(job["seed"])
     rows, length = job["batch_size"], job["length"]
-    slots = max(1, round(_MASKED * length))
+    slots = job.get("slots") or max(1, round(_MASKED * length))
     low = min(_RESERVED, job["vocab_size"] // 2)
     batches = [{
         "input_ids": rng.integers(low, job["vocab_size"], (rows, length), np.int32),
@@ -46,6 +48,25 @@ def draw(job: dict, count: int) -> list:
             batch["input_mask"] *= np.arange(length) < ends
             batch["masked_lm_weights"] *= batch["masked_lm_positions"] < ends
     return batches
+
+
+def sizes(job: dict) -> dict[str, int]:
+    """Returns the sizes of a job's network, as the configurations of BERT name them."""
+    width = job["hidden_size"]
+    found = {"vocab_size": job["vocab_size"], "hidden_size": width,
+             "num_hidden_layers": job["layers"], "num_attention_heads": width // 64}
+    if job["model"] == "modernbert":
+        return {**found, "intermediate_size": width * 3 // 2}
+    return {**found, "intermediate_size": 4 * width,
+            "max_position_embeddings": max(512, job["length"])}
+
+
+def repeated(step: Callable[[], Any]) -> Callable[[int], None]:
+    """Returns the function that takes a number of steps, one call of `step` each."""
+    def steps(count):
+        for _ in range(count):
+            step()
+    return steps
 
 
 def main(system: str, job: dict) -> None:

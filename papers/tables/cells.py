@@ -28,6 +28,7 @@ from bert_tf.files import (
     remove_folder,
     write_json,
 )
+from bert_tf.flags.options import items_of, shown
 from bert_tf.kept import CELL, LOG, do_missing, logged, turn
 from bert_tf.tokenization import open_tokenizer
 from run_scripts import commands
@@ -66,16 +67,14 @@ class Cell:
     @property
     def needs(self) -> list["Cell"]:
         """The cells whose files it reads."""
-        values = [part for value in self.flags.values()
-                  for part in (value if isinstance(value, list) else [value])]
-        return [value.cell for value in values if isinstance(value, Made) and value.cell]
+        return [part.cell for value in self.flags.values() for part in items_of(value)
+                if isinstance(part, Made) and part.cell]
 
     @functools.cached_property
     def folder(self) -> str:
         """The name of its folder: the cell's name, and a digest of all that decides its results."""
         inputs = [[name, part, file_size(part)] for name, value in self.flags.items()
-                  for part in (value if isinstance(value, list) else [value])
-                  if isinstance(part, str) and is_file(part)]
+                  for part in items_of(value) if isinstance(part, str) and is_file(part)]
         content = json.dumps([self.line("", "."), self.files, inputs], sort_keys=True)
         return f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
@@ -86,16 +85,14 @@ class Cell:
             root: the folder of all cells.
             own: the folder of this cell.
         """
-        def text(value):
-            if isinstance(value, list):
-                return ",".join(map(text, value))
-            if isinstance(value, Made):
-                folder = os.path.join(root, value.cell.folder) if value.cell else own
-                return os.path.normpath(os.path.join(folder, value.path))
-            return str(value).lower() if isinstance(value, bool) else str(value)
+        def path(part):
+            if not isinstance(part, Made):
+                return part
+            folder = os.path.join(root, part.cell.folder) if part.cell else own
+            return os.path.normpath(os.path.join(folder, part.path))
 
-        return [f"--{name}={text(value)}" for name, value in self.flags.items()
-                if value not in (None, [])]
+        return [f"--{name}={','.join(shown(path(part)) for part in items_of(value))}"
+                for name, value in self.flags.items() if value not in (None, [])]
 
     def line(self, root: str, own: str) -> str:
         """The command line."""

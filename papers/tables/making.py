@@ -1,6 +1,7 @@
 """The program of a table: its flags; trains the cells that are missing, and writes the report."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -9,7 +10,6 @@ from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, make_folder
 from bert_tf.flags import REQUIRED, option
-from bert_tf.flags.options import defaults_of
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import named_folder
 from papers.tables import report
@@ -44,9 +44,9 @@ class RunFlags:
     def __post_init__(self) -> None:
         flags.check(self)
         if self.smoke:
-            defaults = defaults_of(type(self))
+            given = flags.changed(self)
             vars(self).update({name: value for name, value in self.little.items()
-                               if getattr(self, name) == defaults[name]})
+                               if name not in given})
 
     def folder(self, task: str, *splits: str) -> str:
         """The folder of --data_dir that has the files of a task's splits; "" without one."""
@@ -54,11 +54,6 @@ class RunFlags:
         paths = (path for folder in self.data_dir if (path := named_folder(folder, *names)))
         return next((absolute(path) for path in paths
                      if all(TASKS[task].has_file(path, split) for split in splits)), "")
-
-    @property
-    def all_seeds(self) -> list[int]:
-        """The seeds."""
-        return list(range(1, self.seeds + 1))
 
 
 def make(table: Table, job: Any) -> None:
@@ -77,17 +72,16 @@ def make(table: Table, job: Any) -> None:
     make_folder(job.output_dir, "output_dir")
     flags.keep(job, job.output_dir)
     cells = Cells(os.path.join(job.output_dir, "cells"))
-    figures = fill(table, cells, job.all_seeds)
+    figures = fill(table, cells, range(1, job.seeds + 1))
     if table.remark:
         table = dataclasses.replace(table, notes=[*table.notes, *table.remark(figures, cells)])
     report.write(table, figures, differences(table, figures), job)
 
 
 def program(declare: Callable[[Any], Table]) -> Callable[[Any], None]:
-    """Returns the `main` of the table that `declare` makes of its flags."""
+    """Turns a function that declares a table into the `main` of a program that makes it."""
+    @functools.wraps(declare)
     def main(job):
         make(declare(job), job)
 
-    main.__module__ = declare.__module__        # whose docstring is the help
-    main.__annotations__ = {"job": declare.__annotations__["job"]}
     return main

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file
-from bert_tf.flags import option
-from bert_tf.flags.options import defaults_of
+from bert_tf.flags import changed, option
 from papers.tables.cells import Cell, Made
 from papers.tables.making import RunFlags
 from papers.tables.table import Column
@@ -76,6 +75,9 @@ class TableFlags(RunFlags):
     finetuning_batch_size: int = option(32, "Examples per step of fine-tuning.", least=1)
     finetuning_learning_rate: float = option(5e-4, "Peak of the learning rate in fine-tuning.")
 
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = cls.__doc__ or TableFlags.__doc__     # of the page of help
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_width(self.hidden_size)
@@ -105,11 +107,16 @@ def check_width(hidden_size: int) -> None:
 
 def refuse_sizes(job: TableFlags) -> None:
     """Raises InputError if a table whose rows have scaled shapes is given other sizes."""
-    defaults = defaults_of(type(job))
     for name in ("num_hidden_layers", "hidden_size"):
-        if getattr(job, name) != defaults[name]:
+        if name in changed(job):
             raise InputError(f"--{name}: the rows have the paper's shapes; give --layer_scale and "
                              "--width_scale.")
+
+
+def scaled(job: Any, layers: int, width: int, heads: int) -> dict[str, Any]:
+    """The sizes of a shape of a paper, scaled down by --layer_scale and --width_scale."""
+    return {"num_hidden_layers": layers // job.layer_scale, "hidden_size": width // job.width_scale,
+            "num_attention_heads": heads, "intermediate_size": 4 * (width // job.width_scale)}
 
 
 @dataclasses.dataclass
@@ -165,13 +172,18 @@ class Material:
             "eval_file": Made("held_out.txt"), "eval_share": job.eval_share,
             "max_megabytes": None if job.input_file else job.max_megabytes}, is_kept=True)
 
+    def vocabulary(self, name: str = "vocab", **flags: Any) -> Made:
+        """The vocabulary of the text; WordPiece unless flags say otherwise."""
+        file = "spiece.model" if "sentencepiece_style" in flags else "vocab.txt"
+        return Cell(name, "bert-build-vocab", {
+            "input_file": self.text / "text.txt", "output_file": Made(file),
+            "vocab_size": self.job.vocab_size, "do_lower_case": self.job.do_lower_case, **flags},
+            is_kept=True) / file
+
     @property
-    def vocabulary(self) -> Made:
-        """vocab.txt."""
-        return Cell("vocab", "bert-build-vocab", {
-            "input_file": self.text / "text.txt", "output_file": Made("vocab.txt"),
-            "vocab_size": self.job.vocab_size, "do_lower_case": self.job.do_lower_case},
-            is_kept=True) / "vocab.txt"
+    def slots(self) -> int:
+        """The predictions of a sequence."""
+        return int(0.15 * self.job.max_seq_length) + 1
 
     def records(self, name: str = "text", of: str = "text.txt", **flags: Any) -> Made:
         """Records of the text, or of `held_out.txt`; BERT's with dynamic masks unless flags say
@@ -179,9 +191,9 @@ class Material:
         job = self.job
         return Cell(f"records-{name}", "bert-create-pretraining-data", {
             "input_file": self.text / of, "output_file": Made("r.tfrecord"),
-            "vocab_file": self.vocabulary, "do_lower_case": job.do_lower_case,
+            "vocab_file": self.vocabulary(), "do_lower_case": job.do_lower_case,
             "max_seq_length": job.max_seq_length,
-            "max_predictions_per_seq": int(0.15 * job.max_seq_length) + 1, "dupe_factor": 1,
+            "max_predictions_per_seq": self.slots, "dupe_factor": 1,
             "masking": "dynamic", "num_workers": 1, **flags}, is_kept=True) / "r.tfrecord"
 
     def config(self, **sizes: Any) -> dict[str, Any]:
@@ -202,8 +214,8 @@ class Material:
             "input_file": records, "bert_config_file": Made("sizes.json"), "output_dir": Made("."),
             "do_train": True, "do_eval": held_out is not None, "eval_input_file": held_out,
             "max_seq_length": job.max_seq_length, "train_batch_size": job.train_batch_size,
-            "max_predictions_per_seq": int(0.15 * job.max_seq_length) + 1,
-            "eval_batch_size": 32, "max_eval_steps": 0, "learning_rate": job.learning_rate,
+            "max_predictions_per_seq": self.slots, "eval_batch_size": 32, "max_eval_steps": 0,
+            "learning_rate": job.learning_rate,
             "num_train_steps": steps, "num_warmup_steps": steps // 10, "iterations_per_loop": 50,
             "save_checkpoints_steps": max(100, steps // 4), "keep_checkpoint_max": 1,
             "first_weights": job.first_weights, "random_seed": job.pretraining_seed(seed),
@@ -216,13 +228,13 @@ class Material:
             "input_file": records, "bert_config_file": model / "bert_config.json",
             "init_checkpoint": model / "model.keras", "output_dir": Made("."), "do_eval": True,
             "max_seq_length": job.max_seq_length, "eval_batch_size": 32, "max_eval_steps": 0,
-            "max_predictions_per_seq": int(0.15 * job.max_seq_length) + 1, **flags})
+            "max_predictions_per_seq": self.slots, **flags})
 
     def tuned(self, title: str, model: Made | None, seed: int, **flags: Any) -> Cell:
         """The score of a model after fine-tuning on the task of a column."""
         title = title.removesuffix(" EM")       # a number of the same cell
         return Cell(f"{title.lower()}-seed{seed}", "bert-finetune", {
-            **self._task(title), "init_checkpoint": model, "vocab_file": self.vocabulary,
+            **self._task(title), "init_checkpoint": model, "vocab_file": self.vocabulary(),
             "do_lower_case": self.job.do_lower_case, "do_train": True, "do_eval": True,
             "output_dir": Made("."), "max_seq_length": self.job.max_seq_length,
             **self._finetuning(), "encoder_dropout": 0.1, "random_seed": seed, "num_workers": 1,

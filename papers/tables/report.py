@@ -9,15 +9,14 @@ from typing import Any
 
 from bert_tf.errors import counted
 from bert_tf.files import write_aside, write_json
-from bert_tf.flags.options import defaults_of
+from bert_tf.flags.options import changed, shown_default
 from papers.tables.table import Difference, Table
 
 
 def lines(table: Table, figures: Mapping[str, Mapping[str, dict]],
           compared: Sequence[Difference], job: Any) -> list[str]:
     """The lines in Markdown."""
-    titles = [column.title for column in table.columns]
-    seeds = len(job.all_seeds)
+    titles, seeds = [column.title for column in table.columns], job.seeds
     places = [place for row in figures.values() for place in row.values()]
     text = [f"# {table.title}", "", f"    {command(table, job)}", "",
             f"Ours: mean ± standard deviation, (median), of {seeds} seed{'s' if seeds > 1 else ''}"
@@ -63,12 +62,9 @@ def _place(place):
 
 def command(table: Table, job: Any) -> str:
     """The command line of the table."""
-    defaults = defaults_of(type(job))
-    values = {name: value for name, value in dataclasses.asdict(job).items()
-              if value != defaults.get(name) and not (job.smoke and value == job.little.get(name))}
-    return shlex.join([f"bert-benchmark {table.name}", *(
-        f"--{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in values.items())]).replace("'", "", 2)
+    return " ".join([f"bert-benchmark {table.name}", *(
+        shlex.quote(f"--{name}={shown_default(value)}") for name, value in changed(job).items()
+        if not (job.smoke and value == job.little.get(name)))])
 
 
 def write(table: Table, figures: Mapping[str, Mapping[str, dict]],

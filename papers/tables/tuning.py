@@ -10,7 +10,7 @@ from bert_tf.files import absolute
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task import Task
-from papers.tables.cells import Made
+from papers.tables.cells import Cell, Made
 from papers.tables.making import RunFlags
 from papers.tables.table import Column
 
@@ -49,15 +49,21 @@ class TuningFlags(RunFlags):
         return {Column(f"{task.name} {task.headline}", f"{dev_split(task)}/{task.headline}"):
                 (task, folder) for task, folder in tasks}
 
-    def flags(self, seed: int, model: Made | None = None) -> dict[str, Any]:
+    def flags(self, seed: int) -> dict[str, Any]:
         """The flags of each bert-finetune."""
         path = self.init_checkpoint
         start = absolute(path) if os.path.exists(path) else path
-        return {"do_train": True, "do_eval": True, "init_checkpoint": model or start,
+        return {"do_train": True, "do_eval": True, "init_checkpoint": start,
                 "output_dir": Made("."), "max_seq_length": self.max_seq_length,
                 "train_batch_size": self.train_batch_size, "eval_batch_size": 64,
                 "learning_rate": self.learning_rate, "num_train_epochs": self.num_train_epochs,
                 "random_seed": seed, "num_workers": 1}
+
+    def tuned(self, name: str, task: Task, folder: str, seed: int, **flags: Any) -> Cell:
+        """The score of the model after fine-tuning on a task alone."""
+        return Cell(f"{name}-{task.name}-seed{seed}", "bert-finetune", {
+            "task": task.name, "data_dir": folder, "train_fraction": self.train_fraction,
+            "train_fraction_seed": seed, **self.flags(seed), "keep_head": False, **flags})
 
 
 def dev_split(task: Task) -> str:

@@ -3,13 +3,13 @@
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import json
 import pathlib
 import re
 import shlex
 import statistics
 import threading
-import types
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def declared(name, data_dir, **values):
               "tasks": ["mrpc", "mnli"], "models": [f"teacher={model}", f"q8bert={model}+{model}"]}
     given = {field.name: needed[field.name] for field in dataclasses.fields(kind)
              if field.name in needed and {field.default, field.default_factory} == {REQUIRED}}
-    return module.declare(flags_for(kind, data_dir, **{**given, **values}))
+    return inspect.unwrap(module.main)(flags_for(kind, data_dir, **{**given, **values}))
 
 
 def flags_for(kind, data_dir, **values):
@@ -163,16 +163,14 @@ def two_rows(fails=False):
 
 
 def test_each_cell_is_done_once_and_a_killed_run_resumes(tmp_path, done):
-    job = types.SimpleNamespace(rows=[], columns=[], smoke=False, all_seeds=[1, 2, 3],
-                                output_dir=str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
-        fill(two_rows(True), Cells(str(tmp_path / "cells")), job.all_seeds)
+        fill(two_rows(True), Cells(str(tmp_path / "cells")), [1, 2, 3])
     assert len(done) == 2       # the model, and the cell that was killed
-    found = fill(two_rows(True), Cells(str(tmp_path / "cells")), job.all_seeds)
+    found = fill(two_rows(True), Cells(str(tmp_path / "cells")), [1, 2, 3])
     assert len(done) == 2 + 6 and done[1] in done[2:]
     assert found["a"]["task"]["values"] == pytest.approx({"1": 10, "2": 20, "3": 30})
     assert "absent" not in done[-1] and "first-" in done[-1]
-    again = fill(two_rows(True), Cells(str(tmp_path / "cells")), job.all_seeds)
+    again = fill(two_rows(True), Cells(str(tmp_path / "cells")), [1, 2, 3])
     assert again == found and len(done) == 8
     kept_files = {path.parent.name[0]: path for path in tmp_path.rglob("model.keras")}
     assert set(kept_files) == {"f"}     # of cells that are not kept the results alone stay
@@ -474,7 +472,7 @@ def test_published_figures_give_the_averages_that_are_printed(name, data_dir):
 def test_shapes_of_albert(data_dir):
     """Layers, widths and embeddings of the paper, scaled; what is shared decides the weights."""
     job = flags_for(albert_shapes.AlbertShapesFlags, data_dir)
-    table = albert_shapes.declare(job)
+    table = inspect.unwrap(albert_shapes.main)(job)
     assert [column.title for column in table.columns] == [
         "SQuAD", "SQuAD EM", "SQuAD2.0", "SQuAD2.0 EM", "MNLI-m", "SST-2", "Avg", "Speedup"]
     cells = {row: table.cell(row, table.columns[-1], 1) for row in table.rows}
@@ -545,7 +543,7 @@ def test_models_that_differ_in_fine_tuning_alone_are_pretrained_once(data_dir):
 
 def test_figure_5_begins_with_kept_checkpoints(data_dir):
     job = flags_for(training_steps.TrainingStepsFlags, data_dir)
-    table = training_steps.declare(job)
+    table = inspect.unwrap(training_steps.main)(job)
     assert [column.title for column in table.columns] == [
         "0", "200", "400", "600", "800", "1000", "1200"]
     task, = table.tasks
@@ -594,7 +592,7 @@ def test_first_weights_of_each_recipe(recipe, data_dir):
 def test_fixed_heads_of_a_translator(data_dir, tmp_path):
     """Seven patterns and a learned head by depth."""
     job = flags_for(encoder_patterns.EncoderPatternsFlags, data_dir, depths=["2+1"])
-    table = encoder_patterns.declare(job)
+    table = inspect.unwrap(encoder_patterns.main)(job)
     sizes = [table.cell(row, table.columns[0], 1).files["sizes.json"] for row in table.rows]
     configs = [T5Config.from_dict(size) for size in sizes]
     assert [config.learned_heads for config in configs] == [8, 1]
@@ -610,7 +608,7 @@ def test_fixed_heads_of_a_translator(data_dir, tmp_path):
 def test_points_of_equal_operations(data_dir):
     """A title has the operations that bert-benchmark flops counts for the steps of each model."""
     job = flags_for(training_flops.TrainingFlopsFlags, data_dir, num_train_steps=100, points=2)
-    table = training_flops.declare(job)
+    table = inspect.unwrap(training_flops.main)(job)
     assert [task.title for task in table.tasks] == ["MNLI-m", "SST-2", "MRPC"]
     sizes = {**Material(job).config(), "model_type": "electra"}
     counted, found = flops_of(config_from_dict(sizes), 128, 0.15), {}
@@ -677,7 +675,7 @@ def test_the_claim_on_the_order_of_sentences(data_dir, tmp_path, by_order, by_ne
 def test_smoke_changes_only_flags_that_are_not_given(data_dir):
     job = flags_for(masking_rates.TableFlags, data_dir, smoke=True, num_train_steps=7)
     assert (job.num_train_steps, job.seeds) == (7, 1)
-    line = report.command(masking_rates.declare(job), job)
+    line = report.command(inspect.unwrap(masking_rates.main)(job), job)
     assert "--num_train_steps=7" in line and "--seeds" not in line and "--smoke=True" in line
 
 
@@ -690,8 +688,8 @@ def test_sizes_of_a_paper_are_not_given():
 def test_columns_without_files_are_left_out(tmp_path, capsys):
     job = masking_rates.TableFlags(output_dir=str(tmp_path), data_dir=[str(tmp_path)])
     with pytest.raises(InputError, match="none of the tasks MNLI-m, NER"):
-        masking_rates.declare(job)
-    table = model_sizes.declare(model_sizes.ModelSizesFlags(output_dir=str(tmp_path)))
+        inspect.unwrap(masking_rates.main)(job)
+    table = inspect.unwrap(model_sizes.main)(model_sizes.ModelSizesFlags(output_dir=str(tmp_path)))
     assert [column.title for column in table.columns] == ["LM (ppl)"]
     assert "left out" in capsys.readouterr().out
 
