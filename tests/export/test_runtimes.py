@@ -10,12 +10,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import networks
-from bert_tf.config import UniversalConfig, config_from_dict
+from bert_tf.config import UniversalConfig, XLNetConfig, config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import LIBRARY_INPUTS, IdsModel, answers
 from bert_tf.export.saving import quiet, save_lite, save_model, save_onnx
 from bert_tf.heads import HEADS
-from bert_tf.models.universal.network import UniversalTransformer
 from bert_tf.objectives.classification import Classification
 from bert_tf.training.learners.learner import Learner
 from run_scripts import export_model
@@ -190,10 +189,12 @@ def test_onnx_of_8_bits(make_model, tmp_path):
 
 
 @pytest.mark.peer
-def test_onnx_of_a_network_that_halts(tmp_path):
+@pytest.mark.parametrize("config", [
+    UniversalConfig(50, 32, 2, 2, 64, max_position_embeddings=64, recurrence_type="act"),
+    XLNetConfig(50, 32, 2, 2, 16, 64)], ids=["halts", "relative"])
+def test_onnx_of_other_networks(config, tmp_path):
     pytest.importorskip("tf2onnx")
-    model = UniversalTransformer(UniversalConfig(
-        50, 32, 2, 2, 64, max_position_embeddings=64, recurrence_type="act"))
+    model = networks.build(config)
     save_onnx(IdsModel(model), tmp_path / "m.onnx")
     _, run = open_onnx(tmp_path / "m.onnx")
     for length in (16, 11):

@@ -136,9 +136,10 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         if seen.segments is None:
             del biases[-1]
         # One sum for all, so that its gradient is one, too. TensorFlow would add three gradients in
-        # an order that depends on what other threads have read by then.
+        # an order that depends on what other threads have read by then. Both addends have 5 axes:
+        # tf2onnx 1.17 transposes the sum of one with 4 and one with 5 as if it had 4.
         word, relative, *segment = ops.unstack(
-            query + ops.stack(biases)[:, None], len(biases))            # [B, N, Q, D]
+            query[None] + ops.stack(biases)[:, None], len(biases))      # [B, N, Q, D]
         scores = ops.matmul(word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, Q, K]
         scores = scores + shift(
             multiply(relative, ops.transpose(by_distance, (0, 1, 3, 2))),
