@@ -23,6 +23,7 @@ from bert_tf.models.modernbert import huggingface as huggingface_modernbert
 from bert_tf.models.t5 import huggingface as huggingface_t5
 from bert_tf.models.xlnet import huggingface as huggingface_xlnet
 from bert_tf.tokenization.library_settings import SETTINGS_FILE, settings_beside
+from bert_tf.tokenization.tokenizer_json import has_one_segment
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
@@ -30,8 +31,10 @@ _WORDS = "embeddings.word_embeddings.weight"
 _OWN_FILES = {module.TYPE: module
               for module in (huggingface_gpt, huggingface_modernbert, huggingface_t5,
                              huggingface_xlnet)}
-# How the names of classes of transformers 5 begin whose tokenizers give pairs no segments.
-_WITHOUT_SEGMENTS = ("Albert", "TokenizersBackend", "PreTrainedTokenizer")
+# How the names of classes of transformers begin whose tokenizers give pairs no segments: in all
+# versions, and since version 5, whose files name a backend.
+_WITHOUT_SEGMENTS = ("Camembert", "DistilBert", "MPNet", "Roberta", "XLMRoberta")
+_WITHOUT_SINCE_5 = ("Albert", "TokenizersBackend", "PreTrainedTokenizer")
 # The classifiers of several tasks in one file.
 _NUMBERED = r"classifier\.\d+\.(weight|bias)"
 # Heads of whole texts where `is_decoder` is true.
@@ -137,16 +140,15 @@ def _check_segments(config, vocabulary, path):
     settings = read_json(beside, {})
     inputs = settings.get("model_input_names")
     gives = not isinstance(inputs, list) or "token_type_ids" in inputs
-    # What transformers 5 writes names its backend; there these classes give no segments.
-    if "model_input_names" not in settings and "backend" in settings and str(
-            settings.get("tokenizer_class")).startswith(_WITHOUT_SEGMENTS):
+    if "model_input_names" not in settings and str(settings.get("tokenizer_class")).startswith(
+            _WITHOUT_SEGMENTS + _WITHOUT_SINCE_5 * ("backend" in settings)):
         gives = False
     if config.segment_types < 2 or gives == config.has_segments:
         return
-    if not gives:
+    if not gives and not has_one_segment(vocabulary):
         warn(f"{beside}: model_input_names has no token_type_ids, so transformers gives both texts "
              "of a pair the segment 0; here the second text has the segment 1.")
-    elif os.path.basename(vocabulary) == "vocab.txt":
+    elif gives and os.path.basename(vocabulary) == "vocab.txt":
         raise InputError(f"{path}: type_vocab_size is {config.segment_types}, and the tokenizer of "
                          f"{vocabulary} tells the texts of a pair apart, but a roberta has no "
                          "segments here; for single texts, give tokenizer_config.json the "

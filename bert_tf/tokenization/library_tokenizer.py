@@ -93,8 +93,10 @@ def _layout(backend, source):
         places["sep"] = separators.pop()
     if before or cls_last:
         places["cls"] = (before or after)[-1]
+    segments = {two.type_ids[two.sequence_ids.index(sequence)] for sequence in (0, 1)}
     # Pairs that are too long are cut as the library cuts them.
-    return Layout(len(before), len(between), len(after), cls_last, longest_first=True), places
+    return Layout(len(before), len(between), len(after), cls_last, longest_first=True,
+                  one_segment=len(segments) == 1), places
 
 
 def _around(encoding, sequence):

@@ -2,12 +2,18 @@
 files are made from it: vocab.txt of WordPiece, or vocab.json and merges.txt of BPE."""
 
 import json
+import os
 from typing import Any
 
 from bert_tf.errors import InputError, warn
 from bert_tf.files import read_json
 from bert_tf.tokenization.library_classes import ENDS_WORDS
-from bert_tf.tokenization.library_settings import added_tokens, kind_beside, settings_beside
+from bert_tf.tokenization.library_settings import (
+    TOKENIZER_FILE,
+    added_tokens,
+    kind_beside,
+    settings_beside,
+)
 from bert_tf.tokenization.vocabulary import ANGLE_ROLES, BERT_ROLES, PADDING
 
 # Special tokens, which older files hold even if they were added to the vocabulary.
@@ -31,8 +37,9 @@ _VALUES: dict[str, dict[str, list]] = {
 _SPECIAL: dict[str, list[set]] = {
     "WordPiece": [{*BERT_ROLES.values()}],
     "ByteLevel": [{*ANGLE_ROLES.values()}, {"<|endoftext|>"}], "WordBpe": [set()]}
-# Where special tokens stand in a pair of texts A and B, by the token that begins it.
-_PAIRS = {BERT_ROLES["cls"]: "-A-B-", ANGLE_ROLES["cls"]: "-A--B-"}
+# Where special tokens stand in a pair of texts A and B, and the segments of these, by the token
+# that begins it. The networks of the second one have no segments.
+_PAIRS = {BERT_ROLES["cls"]: ("-A0-B1-",), ANGLE_ROLES["cls"]: ("-A0--B0-", "-A0--B1-")}
 _ENDS = ("cls", "sep")
 
 
@@ -130,8 +137,7 @@ def _kind(read, path):
     try:
         tokens = _tokens(read)
         has_gaps = sorted(tokens.values()) != list(range(len(tokens)))
-        post = read.get("post_processor") or {"type": None}
-        steps = post["processors"] if post["type"] == "Sequence" else [post]
+        steps = _last_steps(read)
         around = {token for step in steps for token in (
             *(step.get("special_tokens") or ()), *(step[key][0] for key in _ENDS if key in step))}
         is_usual = all(map(_is_pair_usual, steps))
@@ -141,15 +147,36 @@ def _kind(read, path):
     return kind if special and not has_gaps and is_usual else None
 
 
+def _last_steps(read):
+    post = read.get("post_processor") or {"type": None}
+    return post["processors"] if post["type"] == "Sequence" else [post]
+
+
+def _pair(step):
+    """The token that begins a pair, or None, and the pair in the form of `_PAIRS`; "" if a
+    post-processor changes none."""
+    if "cls" in step:       # the other type of these has two tokens between the texts
+        return step["cls"][0], "-A0-B1-" if step["type"] == "BertProcessing" else "-A0--B0-"
+    pair = step.get("pair") or [{}]
+    form = "".join("{id}{type_id}".format(**part["Sequence"]) if "Sequence" in part else "-"
+                   for part in pair if part)
+    return pair[0].get("SpecialToken", {}).get("id"), form
+
+
 def _is_pair_usual(step):
     """Whether a post-processor puts special tokens as `_PAIRS`, or has none."""
-    if "cls" in step:       # the other type of these has two tokens between the texts
-        form = "-A-B-" if step["type"] == "BertProcessing" else "-A--B-"
-        return _PAIRS.get(step["cls"][0]) in (None, form)
-    pair = step.get("pair")
-    if not pair:
-        return True
-    names = "".join(part.get("Sequence", {"id": "-"})["id"] for part in pair)
-    if not names.startswith("-"):
-        return "-" not in names
-    return _PAIRS.get(pair[0]["SpecialToken"]["id"]) in (None, names)
+    first, form = _pair(step)
+    if first is None:
+        return "-" not in form
+    return form in _PAIRS.get(first, (form,))
+
+
+def has_one_segment(path: str) -> bool:
+    """Whether the file at `path` is a tokenizer.json that the library tokenizers reads, and gives
+    both texts of a pair the segment 0."""
+    if os.path.basename(path) != TOKENIZER_FILE or has_old_files(path):
+        return False
+    try:
+        return any("B0" in _pair(step)[1] for step in _last_steps(read_json(path)))
+    except (KeyError, TypeError, AttributeError):
+        return False

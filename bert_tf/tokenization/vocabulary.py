@@ -39,6 +39,7 @@ class Layout:
             last.
         longest_first: whether pairs that are too long are cut as by the library tokenizers, where
             of two long texts the longer one, else the second, has the odd place.
+        one_segment: whether the second text has the segment of the first, 0.
     """
 
     before: int = 1
@@ -49,6 +50,7 @@ class Layout:
     pads_left: bool = False
     pad_segment: int = 0
     longest_first: bool = False
+    one_segment: bool = False
 
     def special(self, pair):
         return self.before + self.after + self.between * pair

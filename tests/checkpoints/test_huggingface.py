@@ -275,12 +275,14 @@ def test_a_roberta_whose_tokenizer_tells_texts_apart_is_refused(tmp_path):
     assert checkpoints.read(tmp_path / "hf").config == config
 
 
-# The backend is named by transformers 5, whose class for ALBERT gives no segments.
+# The backend is named by transformers 5, whose class for ALBERT gives no segments; that for
+# XLM-RoBERTa, which a BERT of many languages has, never gave any.
 @pytest.mark.parametrize("settings, is_told", [
     ({"model_input_names": ["input_ids", "attention_mask"]}, True),
     ({"model_input_names": ["input_ids", "token_type_ids"]}, False),
     ({"tokenizer_class": "AlbertTokenizer", "backend": "tokenizers"}, True),
     ({"tokenizer_class": "AlbertTokenizer"}, False),
+    ({"tokenizer_class": "XLMRobertaTokenizer"}, True),
     ({"tokenizer_class": "BertTokenizer", "backend": "tokenizers"}, False)])
 def test_a_tokenizer_that_does_not_tell_the_texts_of_a_bert_apart_is_named(
         tmp_path, capsys, settings, is_told):

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from bert_tf.errors import InputError
 from bert_tf.tokenization import LibraryTokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tokenization.encoding import truncate_pairs
-from bert_tf.tokenization.tokenizer_json import has_old_files
+from bert_tf.tokenization.tokenizer_json import has_old_files, has_one_segment
 from bert_tf.tokenization.vocabulary import Layout
 from tests.goldens import Material
 from tests.tokenization.test_tokenizer_json import save
@@ -24,8 +24,9 @@ LINES = [line for line in [*HARD_LINES, *random_lines(100, 7)] if len(line) < 20
 LETTERS = "abcdefghijklmnopqrstuvwxyz.,"
 
 
-def _template(peer, cls, sep, between=1):
-    one, two = f"{cls} $A {sep}", f"{cls} $A {f'{sep} ' * between}$B:1 {sep}:1"
+def _template(peer, cls, sep, between=1, segment=1):
+    one, two = f"{cls} $A {sep}", (
+        f"{cls} $A {f'{sep} ' * between}$B:{segment} {sep}:{segment}")
     peer.post_processor = processors.TemplateProcessing(one, two, [
         (token, peer.token_to_id(token)) for token in (cls, sep)])
 
@@ -53,7 +54,7 @@ def _xlm_roberta():
     peer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     peer.decoder = decoders.Metaspace()
-    _template(peer, "<s>", "</s>", 2)
+    _template(peer, "<s>", "</s>", 2, 0)
     return peer
 
 
@@ -137,9 +138,7 @@ def test_pairs_are_cut_as_by_the_library(opened, length):
     for pair, ids, mask, segments in zip(pairs, *rows.values()):
         expected = peer.encode(*pair)
         assert ids[mask > 0].tolist() == expected.ids
-        if tokenizer.vocabulary.layout.between == 1:
-            assert segments[mask > 0].tolist() == [
-                int(i > expected.sequence_ids.index(1) - 1) for i in range(len(expected.ids))]
+        assert segments[mask > 0].tolist() == expected.type_ids
 
 
 def test_lengths_of_all_pairs():
@@ -256,14 +255,16 @@ def test_wordpiece_with_another_normalizer(vocabulary, tmp_path, normalizer):
         token.startswith("##") for token in opened.tokens(ids)]
 
 
-@pytest.mark.parametrize("between", [1, 2])
-def test_wordpiece_with_other_pairs(vocabulary, tmp_path, between):
+@pytest.mark.parametrize("between, segment", [(1, 1), (1, 0), (2, 0)])
+def test_wordpiece_with_other_pairs(vocabulary, tmp_path, between, segment):
     peer = save(tmp_path, vocabulary)
-    _template(peer._tokenizer, "[CLS]", "[SEP]", between)
+    _template(peer._tokenizer, "[CLS]", "[SEP]", between, segment)
     peer.save(str(tmp_path / "tokenizer.json"))
     opened = open_tokenizer(str(tmp_path))
     assert opened.vocabulary.layout.between == between
-    assert isinstance(opened, LibraryTokenizer) == (between == 2)
+    assert isinstance(opened, LibraryTokenizer) == (segment == 0)
+    assert opened(("plain", "un"))["segment_ids"][0].tolist() == peer.encode("plain", "un").type_ids
+    assert has_one_segment(str(tmp_path / "tokenizer.json")) == (segment == 0)
 
 
 @pytest.mark.parametrize("part, key, value", [
