@@ -14,11 +14,12 @@ from bert_tf.files import (
     read_json,
     write_json,
 )
+from bert_tf.tokenization.library_settings import SETTINGS_FILE
 
 TEXTS, LENGTH = "config_sentence_transformers.json", "sentence_bert_config.json"
 _MODULES = "modules.json"
-# Modules without weights beside the network's.
-PLAIN = ("Transformer", "Pooling", "Normalize")
+# Modules without weights beside the network's; dropout is of training alone.
+PLAIN = ("Transformer", "Pooling", "Normalize", "Dropout")
 
 
 def read(folder: str) -> dict[str, str]:
@@ -53,7 +54,13 @@ def copy(source: str, target: str, config: EncoderConfig) -> None:
         if is_file(file := os.path.join(source, name)):
             make_folders(os.path.dirname(os.path.join(target, name)))
             copy_file(file, os.path.join(target, name))
-    if sizes := read_json(os.path.join(source, LENGTH), {}):
-        if longest := sizes.get("max_seq_length"):
-            sizes["max_seq_length"] = min(longest, config.max_position_embeddings)
+    sizes = read_json(os.path.join(source, LENGTH), {})
+    if longest := sizes.get("max_seq_length"):
+        sizes["max_seq_length"] = min(longest, config.max_position_embeddings)
+    if sizes:
         write_json(os.path.join(target, LENGTH), sizes)
+    # Since its version 6, the length is that of the tokenizer.
+    own, made = (read_json(os.path.join(folder, SETTINGS_FILE), {}) for folder in (source, target))
+    longest = own.get("model_max_length")
+    if made and longest and longest < config.max_position_embeddings:
+        write_json(os.path.join(target, SETTINGS_FILE), {**made, "model_max_length": longest})

@@ -523,6 +523,15 @@ def test_how_texts_become_vectors_stays(hf, tmp_path, capsys):
                 made == "cut") else content
             assert json.loads((tmp_path / made / name).read_text()) == wanted
     assert (tmp_path / "onnx" / "config.json").exists()
+    describe("Transformer", "Pooling", "Dropout", transformer_task="feature-extraction")
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 12}')
+    size = json.loads((folder / "config.json").read_text())["vocab_size"]
+    (folder / "vocab.txt").write_text("\n".join([
+        "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(size - 5))]))
+    convert(folder, tmp_path / "short", "huggingface")
+    assert json.loads((tmp_path / "short" / "tokenizer_config.json").read_text())[
+        "model_max_length"] == 12
+    assert (tmp_path / "short" / "1_Pooling").exists()
     describe("Transformer", "Pooling", "Dense")
     convert(folder, tmp_path / "dense", "huggingface")
     assert "also need 2_Dense, which is not taken over" in capsys.readouterr().err
