@@ -151,10 +151,15 @@ def warn_of_modules(job: ExtractFeaturesFlags, model: Any) -> None:
         differs.append("it normalises vectors (--normalize)")
     differs += [f"its layer {path} is not computed here" for kind, path in folders.items()
                 if kind not in sentence_modules.PLAIN]
+    if sizes.get("do_lower_case") and not model.tokenizer.do_lower_case:
+        differs.append("it lower-cases texts (--do_lower_case)")
     if length != job.max_seq_length:
         differs.append(f"it reads up to {length} tokens (--max_seq_length)")
-    differs += [f"for {name}, it begins a text with {prompt!r}"
-                for name, prompt in (texts.get("prompts") or {}).items() if prompt]
+    prompts = [f"for {name}, it begins a text with {prompt!r}"
+               for name, prompt in (texts.get("prompts") or {}).items() if prompt]
+    if prompts and pooling.get("include_prompt") is False:
+        prompts.append("its pooling leaves these beginnings out")
+    differs += prompts
     if differs:
         warn(f"{model.folder} is a model of sentence-transformers, which gives other vectors: "
              f"{'; '.join(differs)}.")

@@ -351,13 +351,14 @@ def test_tokens_of_long_texts_come_from_the_window_with_most_context(tmp_path, m
 
 @pytest.mark.parametrize(("pooling", "flags", "differs"), [
     ({"pooling_mode": "mean"}, {"pooling": "mean", "normalize": True, "max_seq_length": 40}, []),
-    ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
-     {"pooling": "mean", "normalize": True, "max_seq_length": 40}, ["its pooling is cls"]),
+    ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False, "include_prompt": False},
+     {"pooling": "mean", "normalize": True, "max_seq_length": 40},
+     ["its pooling is cls", "its pooling leaves these beginnings out"]),
     ({"pooling_mode_weightedmean_tokens": True}, {"pooling": "mean"}, [
         "its pooling is weightedmean", "it normalises vectors (--normalize)",
         "it reads up to 40 tokens (--max_seq_length)"]),
     ({"pooling_mode": "lasttoken"}, {"pooling": "last", "normalize": True, "max_seq_length": 40},
-     []),
+     ["it lower-cases texts (--do_lower_case)"]),
 ])
 def test_what_sentence_transformers_does_besides(tmp_path, capsys, pooling, flags, differs):
     modules = ["models.Transformer", "models.Pooling", "models.Normalize"]
@@ -372,11 +373,14 @@ def test_what_sentence_transformers_does_besides(tmp_path, capsys, pooling, flag
             "modules.json": [{"type": f"sentence_transformers.{kind}", "path":
                               f"{number}_{kind.rpartition('.')[2]}" if number else ""}
                              for number, kind in enumerate(modules)],
-            "1_Pooling/config.json": pooling, "tokenizer_config.json": {"model_max_length": 10**30},
+            "1_Pooling/config.json": pooling,
+            "sentence_bert_config.json": {"do_lower_case": "lasttoken" in pooling.values()},
+            "tokenizer_config.json": {"model_max_length": 10**30},
             "config_sentence_transformers.json": {"prompts": prompts}}.items():
         (tmp_path / name).write_text(json.dumps(content))
     model = types.SimpleNamespace(folder=str(tmp_path),
-                                  config=types.SimpleNamespace(max_position_embeddings=40))
+                                  config=types.SimpleNamespace(max_position_embeddings=40),
+                                  tokenizer=types.SimpleNamespace(do_lower_case=False))
     extract_features.warn_of_modules(ExtractFeaturesFlags(
         init_checkpoint="", input_file="", output_file="", **flags), model)
     said = capsys.readouterr().err.partition("vectors: ")[2].removesuffix(".\n")
