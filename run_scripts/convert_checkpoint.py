@@ -9,6 +9,7 @@ Example:
     bert-convert-checkpoint --input=uncased_L-12_H-768_A-12 --output=hf --output_format=huggingface
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -21,6 +22,7 @@ from bert_tf.files import absolute, is_folder, is_hub_name, read_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
+from bert_tf.opening import task_of_labels
 from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import commands
 
@@ -110,6 +112,8 @@ def _folder(path):
 def _keep_task(job, account, output):
     folder = _folder(job.input)
     saved = folder and SavedTask.read(folder)
+    with contextlib.suppress(InputError):       # of a head that is not one of ours
+        saved = saved or task_of_labels(folder)
     if not saved:
         return
     head, _ = saved.task.kind.head(saved.task, saved.options)

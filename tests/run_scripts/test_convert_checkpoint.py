@@ -61,6 +61,11 @@ def test_a_task_of_the_working_folder_is_not_the_checkpoints(tmp_path, monkeypat
     assert convert("google/bert_model.ckpt", "apart", "keras") is None
     (tmp_path / "google" / "task.json").write_text((tmp_path / "tagger/task.json").read_text())
     assert convert("google/bert_model.ckpt", "beside", "keras").max_seq_length == 16
+    (tmp_path / "tagger" / "vocab.txt").write_text("[PAD] [UNK] [CLS] [SEP] [MASK] a b c".replace(
+        " ", "\n"))
+    convert("tagger", "hf", "huggingface")
+    (tmp_path / "hf" / "task.json").unlink(missing_ok=True)
+    assert convert("hf", "again", "keras").task.labels == task.labels      # of config.json
 
 
 def test_dry_run_writes_nothing(tmp_path, capsys):
