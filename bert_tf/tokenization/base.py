@@ -9,17 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import tokenization
+from bert_tf import files, tokenization
 from bert_tf.errors import InputError, check_least, warn
-from bert_tf.files import (
-    fetched,
-    is_file,
-    is_folder,
-    make_folders,
-    match_names,
-    write_aside,
-    write_json,
-)
 from bert_tf.tokenization import library_settings, tokenizer_json
 from bert_tf.tokenization.encoding import encode_pairs
 from bert_tf.tokenization.vocabulary import PADDING, Vocabulary
@@ -31,17 +22,14 @@ ADDED = "added_tokens_decoder"
 
 
 class Tokenizer:
-    """Text -> ids. Tokenizers can be pickled.
-
-    Attributes:
-        name, library_class: the kind, as recipes and `describe` give it; transformers' class or "".
-        settings: further settings that are not at their defaults.
-        word_prefix: the text put before a word that is encoded alone, so that it gets the tokens
-            that it has after a space.
-        blank: the character that replaces a space in tokens, or "".
+    """Text -> ids. Tokenizers can be pickled. `settings` are those that are not at their defaults.
     """
 
-    name = word_prefix = blank = library_class = ""
+    name = ""   # the kind, as recipes and `describe` give it
+    library_class = ""  # transformers' class
+    # What is put before a word that is encoded alone: it then gets the tokens as after a space.
+    word_prefix = ""
+    blank = ""  # the character that replaces a space in tokens
     setting_names: tuple[str, ...] = ()
     has_choice_of_case = True
 
@@ -242,17 +230,17 @@ class Tokenizer:
 
     def describe_beside(self, path: str) -> None:
         """Writes the settings beside a vocabulary, where `open_tokenizer` reads them."""
-        write_json(library_settings.new_settings_file(path), self.library_settings())
+        files.write_json(library_settings.new_settings_file(path), self.library_settings())
 
     def save(self, folder: str, settings: dict[str, Any] | None = None) -> None:
         """Writes the vocabulary's files as they were read, and tokenizer_config.json with
         `settings`, or the `library_settings`. `open_tokenizer` reads the folder."""
-        make_folders(folder)
-        write_json(os.path.join(folder, library_settings.SETTINGS_FILE),
+        files.make_folders(folder)
+        files.write_json(os.path.join(folder, library_settings.SETTINGS_FILE),
                    settings or self.library_settings())
         # The vocabulary comes last: where there is one, its settings are there too.
         for name, content in self.vocabulary.files.items():
-            with write_aside(os.path.join(folder, name), "wb") as file:
+            with files.write_aside(os.path.join(folder, name), "wb") as file:
                 file.write(content)
 
 
@@ -308,9 +296,10 @@ def find_vocabulary(folder: str) -> str | None:
     # A vocab.txt comes first where there are several.
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
         for name in names:
-            paths = match_names(folder, name)
+            paths = files.match_names(folder, name)
             # Only the names before it are surely of a model here.
-            if len(paths) == 1 and is_file(paths[0]) and not (name == "*.model" and library_file):
+            if len(paths) == 1 and files.is_file(paths[0]) and not (
+                    name == "*.model" and library_file):
                 return paths[0]
     return library_file
 
@@ -336,13 +325,13 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, rows: int | Non
         InputError: no readable vocabulary at `path`, or a setting that this kind of tokenizer
             lacks.
     """
-    folder = path = fetched(path, with_weights=False)
-    if is_folder(folder) and not (path := find_vocabulary(folder) or ""):
+    folder = path = files.fetched(path, with_weights=False)
+    if files.is_folder(folder) and not (path := find_vocabulary(folder) or ""):
         raise InputError(f"there is no vocabulary in {folder}; name the file of the vocabulary.")
     beside = os.path.dirname(path) or os.curdir
-    if not is_file(path) and is_folder(beside) and (vocabulary := find_vocabulary(beside)):
-        raise InputError(f"there is no {path}; the vocabulary of this folder is {vocabulary}: name "
-                         "that file, or the folder.")
+    if not files.is_file(path) and files.is_folder(beside) and (other := find_vocabulary(beside)):
+        raise InputError(f"there is no {path}; the vocabulary of this folder is {other}: name that "
+                         "file, or the folder.")
     library_settings.check_settings(path)
     opened: Any = _open
     if (os.path.basename(path) == library_settings.TOKENIZER_FILE
@@ -406,13 +395,13 @@ def _accents(vocabulary, file, settings):
 
 def _open_old_files(path, do_lower_case, rows, saved, settings):
     """Returns the tokenizer of a tokenizer.json, which errors name."""
-    files, described = tokenizer_json.old_files(path, rows)
+    contents, described = tokenizer_json.old_files(path, rows)
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in files.items():
-            with write_aside(os.path.join(folder, name), "wb") as file:
+        for name, content in contents.items():
+            with files.write_aside(os.path.join(folder, name), "wb") as file:
                 file.write(content)
         try:
-            return _open(os.path.join(folder, next(iter(files))), do_lower_case, rows, saved,
+            return _open(os.path.join(folder, next(iter(contents))), do_lower_case, rows, saved,
                          settings, (path, described))
         except InputError as error:
             raise InputError(re.sub(f"{re.escape(folder)}/[\\w.]+", path, str(error))) from error

@@ -151,15 +151,13 @@ class _Findings:
 class Coverage(_Findings):
     """Counts texts and their tokens, all of one tokenizer at a time.
 
-    Attributes:
-        counts: `tokens`; `unknown_tokens`; `characters` without blanks; `hidden_characters`, those
-            of the words that became unknown tokens, estimated from a sample where there are many;
-            `texts` that have tokens; `unknown_texts`, which have no other tokens than unknown ones;
-            of a sample, `letters`, and `lost_letters`, whose marks normalisation drops; and, of
-            words with unknown tokens and of words with such letters, `tried` and `lossy`
-            characters, with those that other settings leave unknown, such as `tried_cased`, and
-            those of words over WordPiece's limit, `tried_long`.
-    """
+    The `counts` are of `tokens`; `unknown_tokens`; `characters` without blanks;
+    `hidden_characters`, those of the words that became unknown tokens, estimated from a sample
+    where there are many; `texts` that have tokens; `unknown_texts`, which have no other tokens than
+    unknown ones; of a sample, `letters`, and `lost_letters`, whose marks normalisation drops; and,
+    of words with unknown tokens and of words with such letters, `tried` and `lossy` characters,
+    with those that other settings leave unknown, such as `tried_cased`, and those of words over
+    WordPiece's limit, `tried_long`."""
 
     def __init__(self, counts: Mapping[str, int] | None = None):
         self.counts = collections.Counter(counts or {})
@@ -182,7 +180,12 @@ class Coverage(_Findings):
         ids, lengths = np.asarray(ids, np.int32), np.asarray(lengths, np.int64)
         vocabulary = tokenizer.vocabulary
         if tokenizer is not self._tokenizer:
-            self._take(tokenizer)
+            self._tokenizer = tokenizer
+            self._loses = {} if _drops_marks(tokenizer.plain) else None
+            self._sizes = np.array([
+                len(token.removeprefix("##").removesuffix("</w>").replace("\u2581", ""))
+                for part in vocabulary.parts or (vocabulary,) for token in part.tokens], np.int64)
+            self._sizes[vocabulary.is_unknown(np.arange(len(self._sizes)))] = 0
         unknown = vocabulary.is_unknown(ids)
         self.counts["tokens"] += len(ids)
         self.counts["unknown_tokens"] += int(unknown.sum())
@@ -217,14 +220,6 @@ class Coverage(_Findings):
             if is_due and (words := sorted(self._words.pop(name, ()))):
                 self._try(name, words)
         return dict(self.counts)
-
-    def _take(self, tokenizer):
-        self._tokenizer, vocabulary = tokenizer, tokenizer.vocabulary
-        self._loses = {} if _drops_marks(tokenizer.plain) else None
-        self._sizes = np.array([
-            len(token.removeprefix("##").removesuffix("</w>").replace("\u2581", ""))
-            for part in vocabulary.parts or (vocabulary,) for token in part.tokens], np.int64)
-        self._sizes[vocabulary.is_unknown(np.arange(len(self._sizes)))] = 0
 
     def _add_hidden(self, tokenizer, texts, count):
         """Counts the characters of `count` unknown tokens, all of which are in `texts`."""

@@ -29,12 +29,8 @@ _NOWHERE = re.compile("(?!)")       # no line can be cut without changing its id
 
 
 class LibraryVocabulary(Vocabulary):
-    """The tokens of a tokenizer.json; ids without a token have "".
-
-    Attributes:
-        content: the tokenizer.json.
-        described: what tokenizer_config.json says, which is saved again.
-    """
+    """The tokens of a tokenizer.json, its `content`; ids without a token have "". `described` is
+    what tokenizer_config.json says, which is saved again."""
 
     def __init__(self, content: bytes, source: str, described: dict[str, Any],
                  named: dict[str, str], files: Mapping[str, bytes] | None = None):

@@ -31,29 +31,21 @@ _INSIDE = _MARKS | frozenset(string.ascii_letters)
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """A model's own conventions around SentencePiece.
-
-    Attributes:
-        prepares: whether text is prepared, and numbers are cut off before commas, as in ALBERT.
-        strips: whether such a number loses the blank that cutting it alone adds (XLNet; ALBERT's
-            code for it has no effect in Python 3).
-        quotes: whether two backquotes, or two apostrophes, become one quotation mark.
-        by_letters: whether a piece with a character that is neither a mark nor a letter begins a
-            word.
-        appended: pieces that follow the file's, if this lacks them, and their type.
-        file: the usual name of the model's file.
-    """
+    """A model's own conventions around SentencePiece."""
 
     roles: dict
     layout: Layout
     library_class: str
-    prepares: bool = False
+    prepares: bool = False  # text is prepared, numbers are cut off before commas, as in ALBERT
+    # Such a number loses the blank that cutting it alone adds (XLNet; ALBERT's code for it has no
+    # effect in Python 3).
     strips: bool = False
-    quotes: bool = False
+    quotes: bool = False    # two backquotes, or two apostrophes, become one quotation mark
+    # A piece with a character that is neither a mark nor a letter begins a word.
     by_letters: bool = False
-    appended: tuple[str, ...] = ()
+    appended: tuple[str, ...] = ()  # pieces that follow the file's, if this lacks them
     appended_type: int = _USER_DEFINED
-    file: str = MODEL_FILE
+    file: str = MODEL_FILE  # the usual name of the model's file
 
     def continues(self, piece: str) -> bool:
         if not self.prepares:

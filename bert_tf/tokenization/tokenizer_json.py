@@ -69,7 +69,13 @@ def old_files(path: str, rows: int | None = None) -> tuple[dict[str, bytes], dic
         more: dict[str, Any] = {"added_tokens_decoder": added} if added else {}
         beside = settings_beside(path)
         if kind == "WordPiece":
-            settings = _wordpiece_settings(read.get("normalizer") or {}, beside)
+            normalizer = read.get("normalizer") or {}
+            settings = {"do_lower_case": bool(normalizer.get("lowercase"))}
+            if (strips := normalizer.get("strip_accents")) in (True, False):
+                settings["strip_accents"] = strips
+            if normalizer.get("handle_chinese_chars") is False:
+                settings["tokenize_chinese_chars"] = False
+            settings |= {name: beside[name] for name in _OF_WORDPIECE if name in beside}
             lines = [_in_lines(token, tokens) for token in ordered]
             return {"vocab.txt": _lines(lines)}, settings | more
         merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
@@ -105,15 +111,6 @@ def _in_lines(token, known):
     bare = token.strip()
     is_lost = "\n" in token or bare != token and bare in known
     return "" if is_lost else token
-
-
-def _wordpiece_settings(normalizer, beside):
-    settings = {"do_lower_case": bool(normalizer.get("lowercase"))}
-    if (strips := normalizer.get("strip_accents")) in (True, False):
-        settings["strip_accents"] = strips
-    if normalizer.get("handle_chinese_chars") is False:
-        settings["tokenize_chinese_chars"] = False
-    return settings | {name: beside[name] for name in _OF_WORDPIECE if name in beside}
 
 
 def _kind(read, path):

@@ -23,18 +23,12 @@ _MODEL_TYPE, _IS_UNIGRAM, _CHARSMAP = 3, 1, 2
 
 @dataclasses.dataclass(frozen=True)
 class _Numbering:
-    """How a class of transformers numbers the pieces of a file.
-
-    Attributes:
-        first: the tokens before the file's.
-        replaced: number of the file's pieces that these replace.
-        takes_blank: whether <mask> takes the blank before it (transformers 5).
-    """
+    """How a class of transformers numbers the pieces of a file."""
 
     library_class: str
-    first: tuple[str, ...]
-    replaced: int
-    takes_blank: bool = False
+    first: tuple[str, ...]  # the tokens before the file's
+    replaced: int   # number of the file's pieces that these replace
+    takes_blank: bool = False   # <mask> takes the blank before it (transformers 5)
 
 
 # By the kinds of `kind_beside`.
@@ -60,30 +54,25 @@ class UnigramTokenizer(LibraryTokenizer):
         if not is_unigram(content):
             raise InputError(f"{source} is not a Unigram model of SentencePiece; give the path of "
                              f"a {FILE}.")
+        from tokenizers import AddedToken, processors
+
+        pieces = [{number: value for number, _, value in fields(piece)}
+                  for number, _, piece in fields(content) if number == _PIECES]
+        scored = [*((token, _SCORES.get(token, 0.0)) for token in numbering.first),
+                  *((piece[_TEXT].decode(), *struct.unpack("<f", piece[_SCORE]))
+                    for piece in pieces[numbering.replaced:]), ("<mask>", 0.0)]
+        made = pipeline(scored, _UNKNOWN_ID, charsmaps(content))
+        made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>",
+                                 AddedToken("<mask>", lstrip=numbering.takes_blank)])
+        made.add_tokens([AddedToken(piece[_TEXT].decode(), normalized=False) for piece in pieces
+                         if piece.get(_TYPE) == _USER_DEFINED])
+        made.post_processor = processors.TemplateProcessing(
+            "<s> $A </s>", "<s> $A </s> </s> $B </s>",
+            [(token, made.token_to_id(token)) for token in ("<s>", "</s>")])
         described, named = described_by(os.path.dirname(path))
         return LibraryVocabulary(
-            _numbered(content, numbering).to_str().encode(), source,
+            made.to_str().encode(), source,
             {"tokenizer_class": numbering.library_class, **described}, named, {FILE: content})
-
-
-def _numbered(content, numbering):
-    """Returns the library's tokenizer of a file's content."""
-    from tokenizers import AddedToken, processors
-
-    pieces = [{number: value for number, _, value in fields(piece)}
-              for number, _, piece in fields(content) if number == _PIECES]
-    scored = [*((token, _SCORES.get(token, 0.0)) for token in numbering.first),
-              *((piece[_TEXT].decode(), *struct.unpack("<f", piece[_SCORE]))
-                for piece in pieces[numbering.replaced:]), ("<mask>", 0.0)]
-    made = pipeline(scored, _UNKNOWN_ID, charsmaps(content))
-    made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>",
-                             AddedToken("<mask>", lstrip=numbering.takes_blank)])
-    made.add_tokens([AddedToken(piece[_TEXT].decode(), normalized=False) for piece in pieces
-                     if piece.get(_TYPE) == _USER_DEFINED])
-    made.post_processor = processors.TemplateProcessing(
-        "<s> $A </s>", "<s> $A </s> </s> $B </s>",
-        [(token, made.token_to_id(token)) for token in ("<s>", "</s>")])
-    return made
 
 
 def pipeline(pieces: Sequence[tuple[str, float]], unk_id: int, steps: Sequence[Any]) -> Any:

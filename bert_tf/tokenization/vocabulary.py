@@ -30,27 +30,19 @@ class Layout:
     [SEP] B [SEP], is (1, 1, 1); A <sep> B <sep> <cls> is (0, 1, 2) with `cls_last`.
 
     Lengths are ints, arrays or tensors; `pair` is 1 for two texts, 0 for one (also a bool, but not
-    in tensors).
-
-    Attributes:
-        cls_last: whether the sequence ends with the class token, not with a separator.
-        halves: whether each of two texts may have half of a sequence, less two tokens.
-        pads_left: whether texts to classify are padded on the left, so that the class token is
-            last.
-        longest_first: whether pairs that are too long are cut as by the library tokenizers, where
-            of two long texts the longer one, else the second, has the odd place.
-        one_segment: whether the second text has the segment of the first, 0.
-    """
+    in tensors)."""
 
     before: int = 1
     between: int = 1
     after: int = 1
-    cls_last: bool = False
-    halves: bool = False
-    pads_left: bool = False
+    cls_last: bool = False  # the sequence ends with the class token, not with a separator
+    halves: bool = False    # each of two texts may have half of a sequence, less two tokens
+    pads_left: bool = False     # texts to classify are padded on the left: the class token is last
     pad_segment: int = 0
+    # Pairs that are too long are cut as by the library tokenizers, where of two long texts the
+    # longer one, else the second, has the odd place.
     longest_first: bool = False
-    one_segment: bool = False
+    one_segment: bool = False   # the second text has the segment of the first, 0
 
     def special(self, pair):
         return self.before + self.after + self.between * pair
@@ -122,14 +114,11 @@ class Vocabulary:
         start_id: the first token's id in a sequence: role start, else cls.
         pad_id: the padding's id; 0 where no token has the role pad.
         special_ids: `pad_id` and all special tokens' ids but `mask_id`.
-        further_features: names of a token's features in addition to its id, such as its characters.
-        parts: the vocabularies that it joins, if it does.
-        is_open: whether the network reads the letters of unknown words.
     """
 
-    further_features: tuple[str, ...] = ()
-    parts: "tuple[Vocabulary, ...]" = ()
-    is_open = False
+    further_features: tuple[str, ...] = ()  # of a token beside its id, such as its characters
+    parts: "tuple[Vocabulary, ...]" = ()    # the vocabularies that it joins, if it does
+    is_open = False     # whether the network reads the letters of unknown words
 
     def __init__(self, tokens: Iterable[str], source: str = "the vocabulary",
                  files: Mapping[str, bytes] | None = None,
