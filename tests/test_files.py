@@ -60,6 +60,15 @@ def test_a_disk_without_locks_names_what_a_kill_on_another_machine_left(tmp_path
         "no files.")
 
 
+def test_a_disk_that_takes_no_folder_is_named_by_the_file(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise OSError(errno.ENOSPC, "full", folder)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    with pytest.raises(OSError, match=f"full: '{tmp_path}/a.txt'$"):
+        files.write_json(str(tmp_path / "a.txt"), {})
+
+
 def test_a_full_disk_is_named_by_the_file_that_it_takes_no_more_of(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))

@@ -137,17 +137,18 @@ def replace_aside(path):
         os.close(descriptor)
         os.replace(aside, path)
     except OSError as error:
-        _name_full(error, aside, path)
+        _name_full(error, folder, path, f"/{os.path.basename(place)}")
         raise
     finally:
         _remove(folder)
 
 
-def _name_full(error, aside, path):
-    """Gives an error of a full disk the final name of the file; one of a write names none."""
-    name = str(error.filename or aside)
-    if error.errno in signals.FULL and name.startswith(aside):
-        error.filename = f"{os.fspath(path)}{name.removeprefix(aside)}"
+def _name_full(error, folder, path, inner=""):
+    """Gives an error of a full disk the final name of the file, which is `inner` in the folder
+    aside; an error of a write names none."""
+    name = str(error.filename or folder)
+    if error.errno in signals.FULL and name.startswith(folder):
+        error.filename = f"{os.fspath(path)}{name.removeprefix(folder).removeprefix(inner)}"
 
 
 @contextlib.contextmanager
