@@ -134,11 +134,16 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
                all_pairs: bool = False) -> dict[str, np.ndarray]:
     """Packs runs of tokens that fit into sequences of one or two texts: [CLS] A [SEP] B [SEP].
 
-    The runs of A and B in `tokens` are int [B]; without B where its length is 0, unless
-    `all_pairs`. A vocabulary that spells its words has `features`, which takes the place of their
-    ids. Returns input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the class
-    token is the last, segment_ids is uint8, the class token's segment 2, and padding has the
-    layout's."""
+    Args:
+        a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; without B
+            where its length is 0, unless `all_pairs`.
+        vocabulary: one that spells its words has `features`, which takes the place of their ids.
+
+    Returns:
+        dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the class
+        token is the last, segment_ids is uint8, the class token's segment 2, and padding has the
+        layout's.
+    """
     a_start, a_length, b_start, b_length = (
         np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
     layout = vocabulary.layout
@@ -184,9 +189,12 @@ def encode_pairs(texts: Sequence, tokenizer, max_seq_length: int | None,
                  hypothesis_first: bool = False) -> tuple[dict, np.ndarray]:
     """Encodes one text or two a sequence, many at once (google-research/bert run_classifier.py).
     Returns input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
-    `max_seq_length`: S; None: the length of the longest sequence. `hypothesis_first`: whether the
-    second text is packed before the first, with both separators where one is empty, and single
-    texts are one token shorter."""
+
+    Args:
+        max_seq_length: S; None: the length of the longest sequence.
+        hypothesis_first: whether the second text is packed before the first, with both separators
+            where one is empty, and single texts are one token shorter.
+    """
     tokens, lengths = tokenizer.encode_lines([text for pair in texts for text in pair])
     lengths = lengths.reshape(len(texts), -1)
     starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
