@@ -15,17 +15,9 @@ from typing import Any, NamedTuple
 
 import google_crc32c
 
+from bert_tf import files
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    digest,
-    identity,
-    is_library_name,
-    is_remote,
-    open_unpacked,
-    staged,
-    unpacked_name,
-)
 from bert_tf.tasks import libraries
 from data_prep import wikipedia
 from data_prep.sentences import LANGUAGES
@@ -49,18 +41,12 @@ _EXTRACTED_KEYS = {"id", "url", "title", "text"}
 
 
 class Piece(NamedTuple):
-    """A part of a corpus.
-
-    Attributes:
-        content: bytes, texts, or where they are, as the container's `documents` takes them.
-        first: the number of its first line, from 1, or of another part.
-        language: the language that the source names, if `sentences` has rules for it, else "".
-    """
+    """A part of a corpus."""
 
     source: str
-    content: Any
-    first: int = 1
-    language: str = ""
+    content: Any    # bytes, texts, or where they are, as the container's `documents` takes them
+    first: int = 1  # the number of its first line, from 1, or of another part
+    language: str = ""  # that the source names, if `sentences` has rules for it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +62,7 @@ def _cut(source, boundary):
     """Yields the bytes of a file as pieces that end at boundaries; the file is read once, from its
     begin to its end. A piece is larger than `_PIECE_BYTES` only if a document is."""
     line, held, size = 1, b"", _PIECE_BYTES
-    with open_unpacked(source) as file:
+    with files.open_unpacked(source) as file:
         while True:
             held += file.read(size - len(held))
             is_last = len(held) < size
@@ -102,7 +88,7 @@ def _plain_pieces(source, column):
 
 def _has_gaps(source):
     blank, begun = 0, False
-    with open_unpacked(source) as file:
+    with files.open_unpacked(source) as file:
         for line in file:
             if _BLANK.fullmatch(line):
                 blank += 1
@@ -152,7 +138,7 @@ def _parquet_file(source):
         raise InputError(f"{source}: Parquet needs a package that is not installed; pip install "
                          "'bert_tf[corpora]'.") from error
     try:
-        with parquet.ParquetFile(staged(source)) as file:
+        with parquet.ParquetFile(files.staged(source)) as file:
             yield file
     except InputError:      # a ValueError too
         raise
@@ -175,7 +161,7 @@ def _parquet_documents(piece, column):
 
 
 def _dump_pieces(source, column):
-    with open_unpacked(source) as file:
+    with files.open_unpacked(source) as file:
         head = file.read(_HEAD_BYTES)
     if b"<mediawiki" not in head:
         raise InputError(f"{source} is not a MediaWiki dump, which starts with <mediawiki>; only "
@@ -214,11 +200,6 @@ def _extracted_documents(piece, column):
         yield html.unescape("\n\n".join(paragraphs))
 
 
-def _extracted_json_documents(piece, column):
-    for text in _json_documents(piece, column):
-        yield html.unescape(text.replace("\n", "\n\n"))
-
-
 def _library_pieces(source, column):
     texts, size, first = [], 0, 1
     for number, row in enumerate(libraries.find(source).rows(), 1):
@@ -235,7 +216,8 @@ _JSON = Container(lambda source, column: _cut(source, corpus.LINE_END), _json_do
 _LIBRARY = Container(_library_pieces, lambda piece, column: piece.content)
 _DUMP = Container(_dump_pieces, _dump_documents)
 _EXTRACTED = Container(lambda source, column: _cut(source, _DOC_END), _extracted_documents)
-_EXTRACTED_JSON = Container(_JSON.pieces, _extracted_json_documents)
+_EXTRACTED_JSON = Container(_JSON.pieces, lambda piece, column: (
+    html.unescape(text.replace("\n", "\n\n")) for text in _json_documents(piece, column)))
 # Containers by the end of a file's name, without the ending of packed files.
 _BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON, ".xml": _DUMP,
               ".parquet": Container(_parquet_pieces, _parquet_documents)}
@@ -244,16 +226,16 @@ _BY_ENDING = {".jsonl": _JSON, ".ndjson": _JSON, ".json": _JSON, ".xml": _DUMP,
 def container_of(source: str) -> Container:
     """Returns how a file or a data set is read; a file of another ending is plain text, unless it
     begins as a dump or as WikiExtractor's output does."""
-    if is_library_name(source):
+    if files.is_library_name(source):
         return _LIBRARY
-    ending = os.path.splitext(unpacked_name(source))[1].lower()
-    return _BY_ENDING.get(ending) or _by_content(source, identity(source))
+    ending = os.path.splitext(files.unpacked_name(source))[1].lower()
+    return _BY_ENDING.get(ending) or _by_content(source, files.identity(source))
 
 
 @functools.cache
 def _by_content(source, version):
     """The container of a file by its first line; a file that changed is looked at again."""
-    with open_unpacked(source) as file:
+    with files.open_unpacked(source) as file:
         head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
         if head.startswith(b"{") and b"\n" not in head:
             head += file.readline()
@@ -275,10 +257,10 @@ def is_plain(source: str) -> bool:
 
 def version_of(source: str) -> str:
     """Returns a text that changes when the documents of a source may."""
-    if is_library_name(source):
+    if files.is_library_name(source):
         return str(libraries.find(source))
     # Of a local file not the date: a copy on the next machine has another.
-    return f"{source} {identity(source) if is_remote(source) else digest(source)}"
+    return f"{source} {files.identity(source) if files.is_remote(source) else files.digest(source)}"
 
 
 def checksum(content: bytes) -> str:

@@ -98,17 +98,14 @@ class Corpus:
         self._progress.close()
 
     def documents(self) -> Iterator[tuple[str, list[str]]]:
-        """Yields (name, sentences) of each document; parts of it where there is one alone.
+        """Returns (name, sentences) of each document; parts of it where there is one alone.
         Documents are named by their file and number where all files are plain text, else by their
         sentences, so that one in another container has the same name."""
-        documents = self._whole()
-        first, second = next(documents, None), next(documents, None)
-        if first and not second:
-            name, lines = first
-            for start in range(0, len(lines), PART):
-                yield f"{name} {start}", lines[start:start + PART]
-        elif first and second:
-            yield from itertools.chain([first, second], documents)
+        if not self.is_one_document:
+            return self._whole()
+        (name, lines), = self._whole()
+        return ((f"{name} {start}", lines[start:start + PART])
+                for start in range(0, len(lines), PART))
 
     @property
     def is_one_document(self) -> bool:

@@ -11,17 +11,8 @@ Example:
 import dataclasses
 import os
 
-from bert_tf import flags
+from bert_tf import files, flags
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    check_file,
-    find_files,
-    is_file,
-    make_folder,
-    open_unpacked,
-    same_file,
-    write_aside,
-)
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Vocabulary, is_unused, open_tokenizer, split_chunks
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
@@ -47,8 +38,9 @@ class ExtendVocabFlags:
 
 def _words_of_flags(job):
     yield from (("--words", word) for word in job.words)
-    for path in job.input_file and find_files(job.input_file, "input_file", [job.output_file]):
-        with open_unpacked(path) as file:
+    paths = job.input_file and files.find_files(job.input_file, "input_file", [job.output_file])
+    for path in paths:
+        with files.open_unpacked(path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     yield f"{path}, line {number}", line.decode("utf-8").strip()
@@ -88,7 +80,7 @@ def extend(vocabulary, words, fill_unused):
 
 
 def main(job: ExtendVocabFlags) -> None:
-    check_file(job.output_file, "output_file")
+    files.check_file(job.output_file, "output_file")
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
         raise InputError("--init_vocab_file: words can only be added to a WordPiece vocabulary, "
@@ -96,17 +88,18 @@ def main(job: ExtendVocabFlags) -> None:
                          "transformers (add_tokens and resize_token_embeddings), and give the "
                          "folder that it saves to --init_checkpoint.")
     for name in (job.init_vocab_file, os.path.join(job.init_vocab_file, "vocab.txt")):
-        if is_file(name) and is_file(job.output_file) and same_file(name, job.output_file):
+        if all(map(files.is_file, (name, job.output_file))) and (
+                files.same_file(name, job.output_file)):
             raise InputError(f"--output_file: {job.output_file} is the vocabulary of "
                              "--init_vocab_file, which a model may need; name another file.")
     vocabulary = tokenizer.vocabulary
     words = read_words(job, tokenizer)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))
     folder, name = os.path.split(job.output_file)
-    make_folder(folder, "output_file")
+    files.make_folder(folder, "output_file")
     flags.keep(job, folder, name + ".")
     tokenizer.describe_beside(job.output_file)
-    with write_aside(job.output_file, newline="\n") as file:
+    with files.write_aside(job.output_file, newline="\n") as file:
         file.writelines(f"{token}\n" for token in new.tokens)
     added = [word for word in words if word not in vocabulary.ids]
     shown = [*added[:20], *["..."] * (len(added) > 20)]

@@ -38,6 +38,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.models.ernie import samples as ernie_samples
 from bert_tf.models.ernie.masks import gather_masks
 from bert_tf.tokenization.base import open_tokenizer
+from bert_tf.tokenization.coverage import join
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep.create_pretraining_data import keep_tokenizer
 
@@ -123,15 +124,13 @@ class PassWriter:
 
 
 def _describe(job, recipe, vocabulary, options, files, results):
-    counts: collections.Counter = collections.Counter()
-    for result in results:
-        counts.update(result["counts"])
-    if not counts["instances"]:
+    counts = join(result["counts"] for result in results)
+    if not counts.get("instances"):
         raise InputError(f"--train_filelist: the files of {job.train_filelist} hold no sample of "
                          f"at most {job.max_seq_length} tokens; give a larger --max_seq_length.")
     described = describe_records(recipe, options, vocabulary, [path for path, _ in files])
     described["vocabulary"]["size"] = job.vocab_size
-    return {**described, "counts": dict(counts), "notes": []}
+    return {**described, "counts": counts, "notes": []}
 
 
 def report(counts: dict[str, int]) -> str:

@@ -200,19 +200,11 @@ def _corruption(recipe, job, masks):
     if job.mask_by == "coin":
         corruption["masking"] = "coin"
     if job.mask_shares:
-        corruption["shares"] = _shares(job.mask_shares)
+        corruption["shares"] = tuple(map(float, job.mask_shares))
+        if len(job.mask_shares) != 2 or sum(corruption["shares"]) > 1:
+            raise InputError(f"--mask_shares is {','.join(map(str, job.mask_shares))}; it must be "
+                             "two numbers from 0 to 1 with a sum of at most 1, such as 0.8,0.1.")
     return corruption
-
-
-def _shares(values):
-    try:
-        masked, random = map(float, values)
-        if masked >= 0 and random >= 0 and masked + random <= 1:
-            return masked, random
-    except ValueError:
-        pass
-    raise InputError(f"--mask_shares is {','.join(map(str, values))}; it must be two numbers from "
-                     "0 to 1 with a sum of at most 1, such as 0.8,0.1.")
 
 
 def needs_entities(recipe: recipes.Recipe) -> bool:

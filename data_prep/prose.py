@@ -62,18 +62,14 @@ def paragraphs(text):
             continue
         elif indent >= 2 and not _ITEM.match(first):
             continue
-        lines, shallowest = _cut_opener(lines, indent)
+        shallowest = _ANY
+        label = next((line for line in lines if _LIST_LABEL.fullmatch(line)), None)
+        if label is not None:       # of a list, which ends at the label's indent
+            lines, shallowest = lines[:lines.index(label)], _indent(label)
+        elif lines and lines[-1].endswith("::"):        # code is announced
+            shallowest = indent
         passages += _join(lines)
     return passages
-
-
-def _cut_opener(lines, indent):
-    """Returns the lines before the label of a list, and the indent that ends this list, or the code
-    that the lines announce."""
-    label = next((line for line in lines if _LIST_LABEL.fullmatch(line)), None)
-    if label is not None:
-        return lines[:lines.index(label)], _indent(label)
-    return lines, indent if lines and lines[-1].endswith("::") else _ANY
 
 
 def _indent(line):

@@ -51,26 +51,16 @@ _SPEAKER = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a stop means in a language.
+    """What a stop means in a language. Each list of words is a text with blanks between them. The
+    words lack their last stop; `_` is a blank within one, `*` any letters. A word in small letters
+    may begin with a capital one."""
 
-    Each list of words is a text with blanks between them. The words lack their last stop; `_` is a
-    blank within one, `*` any letters. A word in small letters may begin with a capital one.
-
-    Attributes:
-        inner: words that end no sentence.
-        names: words that end one only before a word of `starters`, as initials do.
-        numbered: words that end no sentence before a number.
-        starters: words that begin sentences and are in no name.
-        final: words that end one before a capital letter though they look like initials.
-        ordinals: whether a stop makes a number an ordinal; it ends a sentence as `names` do.
-    """
-
-    inner: str = ""
-    names: str = ""
-    numbered: str = ""
-    starters: str = ""
-    final: str = ""
-    ordinals: bool = False
+    inner: str = ""     # words that end no sentence
+    names: str = ""     # words that end one only before a word of `starters`, as initials do
+    numbered: str = ""  # words that end no sentence before a number
+    starters: str = ""  # words that begin sentences and are in no name
+    final: str = ""     # words that end one before a capital though they look like initials
+    ordinals: bool = False  # a stop makes a number an ordinal; it ends a sentence as `names` do
 
 
 _EN = Rules(

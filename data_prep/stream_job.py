@@ -150,9 +150,6 @@ class StreamJob(RecordJob):
             yield batch
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
-        counts = collections.Counter[str]()
-        for result in results:
-            counts.update(result["counts"])
         empty = [result["shards"][0] for result in results if not result["counts"].get("batches")]
         if empty:
             size = self.job.max_seq_length
@@ -160,5 +157,5 @@ class StreamJob(RecordJob):
                 f"--input_file: task {empty[0]['task']} is too short for a batch of "
                 f"{self.stream.bsz_per_host} rows of {size} tokens each; give more text, a smaller "
                 "--bsz_per_host, or fewer tasks.")
-        return {**super().describe(results), "counts": dict(counts),
-                "coverage": join(result["coverage"] for result in results)}
+        return super().describe(results) | {
+            name: join(result[name] for result in results) for name in ("counts", "coverage")}

@@ -48,6 +48,7 @@ _RANGES = {"-": "–", "–": "–", "to": " to ", "to(-)": " to ", "and": " and
            "+/-": " ± ", "±": " ± ", "to about": " to about ", "-to-": "-to-", ",": ", "}
 _UNITS = {"C": "°C", "F": "°F", "sqmi": "sq mi", "sqft": "sq ft", "cuft": "cu ft", "ftin": "ft"}
 _WHOLE = re.compile(r"\d{4,}(?=\.|$)")
+_NUMBER = re.compile(r"[-−+]?[\d,.]*\d[\d,./+]*(?:e-?\d+)?")
 # How languages group digits; the others do as English.
 _SEPARATORS = {**dict.fromkeys(("de", "es", "it", "nl", "pt"), "."),
                **dict.fromkeys(("fr", "pl", "ru", "sv", "uk"), " ")}
@@ -87,7 +88,7 @@ def group_digits(number, language):
 def _convert(texts, named):
     """{{convert|10|to|20|km|mi}}: 10 to 20 km."""
     parts, place = [], 0
-    while place < len(texts) and _is_number(texts[place]):
+    while place < len(texts) and _NUMBER.fullmatch(texts[place]):
         parts.append(group_digits(texts[place], ""))
         following = next(iter(texts[place + 1:]), "")
         if following in _RANGES:
@@ -99,10 +100,6 @@ def _convert(texts, named):
                 break
         place += 2
     return "".join(parts).strip()
-
-
-def _is_number(text):
-    return bool(re.fullmatch(r"[-−+]?[\d,.]*\d[\d,./+]*(?:e-?\d+)?", text))
 
 
 def _as_of(texts, named):
