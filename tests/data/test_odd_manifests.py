@@ -85,5 +85,7 @@ def test_odd_values_are_accepted_or_refused(made, tmp_path, use, name, recipe):
     assert refused > 20
     for content in ("[" * 5000, "\xff", "", "{"):
         path.write_bytes(content.encode("latin-1"))
-        with pytest.raises(InputError, match=f"{path.name} is not a manifest of records .*; make"):
+        with pytest.raises(InputError, match=f"{path.name} is not a manifest of records .*; make"
+                           ) as error:
             use(path)
+        assert "correct it" not in str(error.value)

@@ -65,9 +65,9 @@ def load_manifest(path: str, has_vocabulary: bool = False) -> dict[str, Any]:
         if has_vocabulary:
             check_shape(manifest, _VOCABULARY)
     except (InputError, ValueError) as error:
-        raise InputError(f"{path} is not a manifest of records ({str(error).rstrip('.')}); make "
-                         "the records again in another folder, or remove it and its shards first."
-                         ) from error
+        problem = str(error).rstrip(".").removesuffix("; correct it")    # no user wrote it
+        raise InputError(f"{path} is not a manifest of records ({problem}); make the records again "
+                         "in another folder, or remove it and its shards first.") from error
     return manifest
 
 
