@@ -29,12 +29,13 @@ from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError, counted
 from bert_tf.tokenization import base
 from bert_tf.tokenization.dual import DualTokenizer
+from data_prep.pair_jobs import LabelledJob, TargetJob
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from data_prep.recipe_flags import DenoisingFlags, RowFlags, StreamFlags
 from data_prep.runners import RunnerFlags
 from data_prep.sentences import CLEAR_STOPS
 from data_prep.stream_job import StreamJob
-from data_prep.text_job import LabelledJob, RowJob, TargetJob, TextJob
+from data_prep.text_job import RowJob, TextJob
 
 _STOPS = frozenset(".!?:;。！？" + CLEAR_STOPS)
 _SAMPLE = 1 << 17       # bytes of text that show how its lines are

@@ -23,15 +23,12 @@ from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError, counted
 from bert_tf.files import file_size, is_packed, open_unpacked, read_range, relative
-from bert_tf.models.ernie import segments as labelled_pairs
-from bert_tf.models.t5.records import create_pairs
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.coverage import Coverage, join
 from data_prep.pretraining_flags import SHARE_FLAGS, PretrainingDataFlags, needs_tags
 from data_prep.recipe_flags import RowFlags
 
-_SEEDS = 1 << 62        # seeds of data sets are below this number
 _ROWS = 8192            # instances whose features have one order
 _PART_TOKENS = 1 << 18  # made into bytes at a time, which fit the processor's caches
 # Flags that leave the records as they are, and flags that the recipe in the manifest describes.
@@ -245,42 +242,6 @@ class RowJob(TextJob):
 
     def own_options(self) -> dict[str, Any]:
         return {"bsz_per_host": self.stream.bsz_per_host}
-
-
-class LabelledJob(TextJob):
-    """Pairs with labels, one per line."""
-
-    boundary = corpus.LINE_END
-    has_sentences = False
-
-    @classmethod
-    def prepare(cls, job: PretrainingDataFlags, recipe: Recipe) -> Recipe:
-        job.dupe_factor = 1     # nothing is drawn
-        labels = labelled_pairs.find_labels(job.input_file)      # also finds wrong lines
-        job.labels = job.labels or list(recipe.tasks[recipe.task].labels) or labels
-        if len(set(job.labels)) < max(2, len(job.labels)):
-            raise InputError(f"--labels={','.join(job.labels)}: a task has two labels or more, "
-                             "each named once.")
-        return recipe.vary({"num_labels": len(job.labels)})
-
-    def _documents(self, lines, tokenizer, marker, names):
-        lines, labels = labelled_pairs.as_documents(lines, self.job.labels, names)
-        documents = corpus.tokenize_documents(lines, tokenizer, True, marker)
-        labelled_pairs.give_labels(documents, labels, names)
-        return lines, documents
-
-
-class TargetJob(TextJob):
-    """Inputs and targets."""
-
-    def own_options(self) -> dict[str, Any]:
-        return {"max_target_length": self.target_length}
-
-    def _make(self, documents, seed):
-        pairs = create_pairs(documents, self.tokenizer.vocabulary, seed % _SEEDS,
-                             self.recipe.denoising, self.job.max_seq_length, self.target_length,
-                             self.job.dupe_factor)
-        return pairs, pairs.counts()
 
 
 def _return_memory():
