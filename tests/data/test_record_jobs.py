@@ -108,13 +108,13 @@ def test_no_death_of_a_worker_leaves_the_job_waiting(tmp_path, work, pieces):
 
 def test_a_worker_that_dies_while_it_starts(tmp_path, monkeypatch):
     """Before it has read what it is to do, which is more than a pipe holds."""
-    take = jobs._Worker.take
+    send = jobs._Worker.send
 
-    def take_after_death(self, work):
-        os.kill(self._process.pid, signal.SIGKILL)
-        take(self, work)
+    def send_after_death(self, work):
+        os.kill(self.process.pid, signal.SIGKILL)
+        send(self, work)
 
-    monkeypatch.setattr(jobs._Worker, "take", take_after_death)
+    monkeypatch.setattr(jobs._Worker, "send", send_after_death)
     with pytest.raises(InputError, match="a worker process was killed"):
         run_pieces(iter("abc"), 3, LargeWork(), FinishedPieces(str(tmp_path / "p"), 1, None), 2,
                    bool)
@@ -241,7 +241,7 @@ def test_a_signal_ends_a_job_in_one_line(tmp_path, workers, number, word):
 
 def test_a_worker_ends_though_the_exception_of_its_end_was_dropped():
     worker = jobs._Worker()
-    worker.take(end_where_nobody_hears)
-    worker.begin(0, None)
+    worker.send(end_where_nobody_hears)
+    worker.send((0, None))
     worker.end(600)
-    assert worker._process.exitcode == 0
+    assert worker.process.exitcode == 0

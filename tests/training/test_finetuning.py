@@ -81,7 +81,7 @@ def fixture_dev(tmp_path_factory):
 
 def scores(examples, found, losses):
     """As the scripts make them, and a headline that is hardly ever equal."""
-    labels = examples.padded("label_ids")[:, 0]
+    labels = examples["label_ids"][:, 0]
     answers = found["logits"].argmax(1)
     return {"loss": losses["loss"], "dev/closeness": -losses["loss"],
             "dev/accuracy": float(np.mean(answers == labels)),
@@ -640,7 +640,7 @@ def test_prediction_is_that_of_each_example_alone(dev, mirrored, tmp_path, kind,
             length = examples.lengths[row]
             mine = found["logits"][row][:length] if kind == "tagging" else found["logits"][row]
             assert mine == pytest.approx(logits, rel=1e-5, abs=1e-5)
-        labels, weight = (examples.padded(name) for name in (
+        labels, weight = (examples[name] for name in (
             "label_ids", "label_weights" if kind == "tagging" else "is_real_example"))
         given = np.maximum(found["probabilities"], 1e-30).reshape(len(labels), -1, 2)
         losses_of = -np.log(np.take_along_axis(given, labels[..., None], -1)[..., 0])

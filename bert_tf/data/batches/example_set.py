@@ -26,20 +26,13 @@ _AGAIN = "remove the manifest and make the records again."
 
 
 class ExampleSet:
-    """The records of one manifest.
+    """The records of one manifest. `lengths`, int [N], has the number of tokens of each example, of
+    the longest of its choices. `padding` is how long a batch is: "max_length", S as in the
+    original; "longest", as its longest example; "buckets", the least of `bucketing.padded_lengths`
+    that its examples fit. Raises InputError if a shard is absent or damaged; names the file and the
+    record.
 
-    Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S.
-
-    Args:
-        padding: how long a batch is: "max_length", S as in the original; "longest", as its longest
-            example; "buckets", the least of `bucketing.padded_lengths` that its examples fit.
-
-    Raises:
-        InputError: a shard is absent or damaged; names the file and the record.
-
-    Attributes:
-        lengths: int [N], the number of tokens of each example; of the longest of its choices.
-    """
+    Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S."""
 
     def __init__(self, path: str, *, padding: str = bucketing.BUCKETS) -> None:
         if padding not in bucketing.PADDINGS:
@@ -80,7 +73,7 @@ class ExampleSet:
     def locate_damage(self) -> None:
         """Does nothing: the constructor has read and checked all records."""
 
-    def padded(self, name):
+    def __getitem__(self, name):
         """All values of a feature, [N, length], padded with 0."""
         return self.batch(np.arange(self.size), self.max_seq_length)[name]
 

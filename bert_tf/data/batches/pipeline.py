@@ -30,17 +30,14 @@ _SAMPLE = 1024
 
 @dataclasses.dataclass(frozen=True)
 class RecordSet(RecordFiles):
-    """Pre-training records, and the batches that are read from them.
+    """Pre-training records, and the batches that are read from them."""
 
-    Attributes, in addition to the attributes of `RecordFiles`:
-        masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens, by the seed and
-            each record's number in the stream alone, or, if its attribute `by_batch` is true, by
-            the global batch too. Its attribute `adds` names the features that it adds to masks.
-        shares: the number of shares of the files. A global batch takes equally many rows from each
-            share, one share after the other, so a worker reads only the shares of its rows.
-    """
-
+    # Function (batch, seed, numbers int64 [B]) -> batch that hides tokens, by the seed and each
+    # record's number in the stream alone, or, if its attribute `by_batch` is true, by the global
+    # batch too. Its attribute `adds` names the features that it adds to masks.
     masks: Callable = lambda batch, seed, numbers: batch
+    # The number of shares of the files. A global batch takes equally many rows from each share, one
+    # share after the other, so a worker reads only the shares of its rows.
     shares: int = 1
 
     def in_shares(self, shares: int) -> "RecordSet":
@@ -84,10 +81,8 @@ class RecordSet(RecordFiles):
     def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
                            worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Returns each record once, in the files' order, dealt out as by `training_batches`.
-
         Records of zeros fill the last batch. `is_real_example`, float32 [global_batch / replicas],
-        which only evaluation has, is 0 for them.
-        """
+        which only evaluation has, is 0 for them."""
         messages = _records_of(self.paths, self.paths, self.compression)
         blank = tf.data.Dataset.from_tensors(self.format.blank()).repeat(-self.size % global_batch)
         records = messages.concatenate(blank)
@@ -250,12 +245,10 @@ def _pack(batch, parts, shape):
 
 @dataclasses.dataclass(frozen=True)
 class PackedRecords(RecordSet):
-    """A `RecordSet` whose training batches are packed.
+    """A `RecordSet` whose training batches are packed."""
 
-    `parts` is the number of parts of a global batch that are packed alone, since each is computed
-    alone: replicas times parts of an accumulation.
-    """
-
+    # Of a global batch, packed alone since each is computed alone: replicas times parts of an
+    # accumulation.
     parts: int = 1
 
     @classmethod

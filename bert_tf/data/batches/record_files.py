@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from typing import Self
+from typing import ClassVar, Self
 
 from bert_tf import recipes
 from bert_tf.data.records import manifest, tfrecord
@@ -19,25 +19,14 @@ _SAMPLE = 16    # records of each file that are looked at before training starts
 
 @dataclasses.dataclass(frozen=True)
 class RecordFiles:
-    """Pre-training records on disk, found to be consistent.
+    """Pre-training records on disk, found to be consistent."""
 
-    Attributes:
-        paths: the TFRecord files, all plain or all gzip.
-        manifest: the first of several, which agree on the vocabulary and the recipe; None without
-            one.
-        checksum: of the checksums of all files, as manifests have them; None without manifests.
-    """
-
-    paths: list[str]
+    paths: list[str]    # the TFRecord files, all plain or all gzip
     counts: list[int]
     format: RecordFormat
-    manifest: dict | None
-    checksum: str | None = None
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Tasks of the records; empty if the records have no tasks."""
-        return ()
+    manifest: dict | None   # the first of several, of one vocabulary and recipe; None without one
+    tasks: ClassVar[tuple[str, ...]] = ()   # of the records, if they have any
+    checksum: str | None = None     # of all files' checksums in manifests; None without manifests
 
     @property
     def size(self) -> int:
@@ -68,16 +57,13 @@ class RecordFiles:
     @property
     def compression(self) -> str:
         """"GZIP" or "", as TFRecordDataset wants it."""
-        return "GZIP" if is_gzip(self.paths[0]) else ""
+        return "GZIP" * is_gzip(self.paths[0])
 
     @classmethod
     def open(cls, patterns: str | list[str], flag: str) -> Self:
-        """Finds records and checks all that can be checked without reading every record.
-
-        Counts come from the manifest, if it exists and the file's size agrees with it, else from
-        walking the file. InputError if there is no file, no record, a truncated one, or several
-        formats.
-        """
+        """Finds records and checks all that can be checked without reading every record. Counts
+        come from the manifest, if it exists and the file's size agrees with it, else from walking
+        the file. InputError if there is no file, no record, a truncated one, or several formats."""
         paths = manifest.record_files(patterns, flag)
         manifests = manifest.find_manifests(paths)
         manifest.check_whole(manifests, patterns, flag)

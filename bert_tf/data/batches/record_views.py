@@ -63,18 +63,13 @@ def show_tokens(records: RecordSet) -> RecordSet:
         return records
 
     def unmask(batch, seed, numbers):
+        ids, positions = batch["input_ids"], batch["masked_lm_positions"]
+        change = batch["masked_lm_ids"] - tf.gather(ids, positions, batch_dims=1)
+        change = tf.where(batch["masked_lm_weights"] > 0, change, 0)
         others = {name: value for name, value in batch.items() if not name.startswith("masked_lm")}
-        return {**others, "input_ids": restore_tokens(batch)}
+        return {**others, "input_ids": add_at(ids, positions, change)}
 
     return dataclasses.replace(records, masks=unmask)
-
-
-def restore_tokens(batch: dict) -> tf.Tensor:
-    """`input_ids` [B, S] with the labels of masks in their places; the features [B, P] of masks
-    are `batch`'s."""
-    ids, positions = batch["input_ids"], batch["masked_lm_positions"]
-    change = batch["masked_lm_ids"] - tf.gather(ids, positions, batch_dims=1)
-    return add_at(ids, positions, tf.where(batch["masked_lm_weights"] > 0, change, 0))
 
 
 def beside(batch: Mapping) -> dict:

@@ -62,29 +62,19 @@ def describe_records(recipe: Recipe, options: dict[str, Any], vocabulary: Vocabu
 
 @dataclasses.dataclass
 class Instances:
-    """M instances over one token array; slices and choices only, 60 to 500 bytes each.
-
-    Attributes:
-        slices: int32 [M, 5], see `pairing.Slices`.
-        masks: None where training draws them.
-        order: int [M], the order of writing the instances.
-        left_out: how many sequences were too long.
-        num_labels: classes of the labels; 0 if there are none.
-        cut: how many predictions had no room; where training draws masks, how many have none in an
-            epoch.
-        joins: uint8 [T], 0 where a unit begins.
-    """
+    """M instances over one token array; slices and choices only, 60 to 500 bytes each."""
 
     documents: Documents
-    slices: np.ndarray
-    masks: Masks | None
-    order: np.ndarray
+    slices: np.ndarray  # int32 [M, 5], see `pairing.Slices`
+    masks: Masks | None     # None where training draws them
+    order: np.ndarray   # int [M], the order of writing the instances
     names: list[str]
-    left_out: int = 0
-    num_labels: int = 0
+    left_out: int = 0   # how many sequences were too long
+    num_labels: int = 0     # classes of the labels; 0 if there are none
     next_label: int = 0
+    # How many predictions had no room; where training draws masks, how many have none in an epoch.
     cut: int = 0
-    joins: np.ndarray | None = None
+    joins: np.ndarray | None = None     # uint8 [T], 0 where a unit begins
     layout: Layout = Layout()
 
     @classmethod
@@ -177,14 +167,10 @@ def count_replacements(replacements: np.ndarray) -> dict[str, int]:
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
                      options, rows: int = 0) -> Instances:
-    """Draws all instances of a piece, for BERT as the original's `create_training_instances`.
-
-    Args:
-        documents: its ranges may be shuffled in place.
-        options: has max_seq_length, max_predictions_per_seq, dupe_factor, short_seq_prob,
-            masked_lm_prob.
-        rows: of a batch, for recipes whose sequences continue from batch to batch.
-    """
+    """Draws all instances of a piece, for BERT as the original's `create_training_instances`. The
+    ranges of `documents` may be shuffled in place; `options` has max_seq_length,
+    max_predictions_per_seq, dupe_factor, short_seq_prob, masked_lm_prob; `rows`: of a batch, for
+    recipes whose sequences continue from batch to batch."""
     return instances_of(recipe).create(documents, vocabulary, seed, recipe, options, rows)
 
 
@@ -278,12 +264,9 @@ def count_cut(instances: Instances, room: int, has_ends: bool) -> dict[str, int]
 
 def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
     """Sums the counts of all pieces, {"counts": dict, "line_sample": list} each, and derives their
-    shares.
-
-    The share of repeated lines is exact for one piece. For more it is the larger of two shares:
-    within pieces, which finds the few lines that come again and again, and in the sample, which
-    finds documents that are in several pieces.
-    """
+    shares. The share of repeated lines is exact for one piece. For more it is the larger of two
+    shares: within pieces, which finds the few lines that come again and again, and in the sample,
+    which finds documents that are in several pieces."""
     counts = collections.Counter()
     histogram = np.zeros(_LENGTH_BINS, int)
     for result in results:

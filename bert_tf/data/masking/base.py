@@ -25,9 +25,7 @@ MASK, KEEP = -2, -1     # replacements that are no token ids, as `PythonRandom.t
 def quotas(max_seq_length: int, masked_lm_prob: float, max_predictions_per_seq: int,
            raised_without: int | None = None) -> list[int]:
     """The most predictions in a sequence of 0 .. S tokens, special tokens counted: list [S + 1].
-
-    With `raised_without` special tokens that do not count, shares are rounded up.
-    """
+    With `raised_without` special tokens that do not count, shares are rounded up."""
     if raised_without is not None:
         return [min(max_predictions_per_seq, math.ceil(masked_lm_prob * max(length, 0)))
                 for length in range(-raised_without, max_seq_length - raised_without + 1)]
@@ -37,18 +35,12 @@ def quotas(max_seq_length: int, masked_lm_prob: float, max_predictions_per_seq: 
 
 @dataclasses.dataclass
 class Masks:
-    """The predictions of M sequences, by position.
+    """The predictions of M sequences, by position."""
 
-    Attributes:
-        positions: uint16 [M, P], in the sequence with its special tokens; 0 where unused.
-        replacements: int16 or int32 [M, P]: a token id, MASK or KEEP.
-        counts: uint16 [M], how many of the P are used.
-        extra: further features of the predictions, arrays [M, P] by name, 0 where unused.
-    """
-
-    positions: np.ndarray
-    replacements: np.ndarray
-    counts: np.ndarray
+    positions: np.ndarray   # uint16 [M, P], with special tokens counted; 0 where unused
+    replacements: np.ndarray    # int16 or int32 [M, P]: a token id, MASK or KEEP
+    counts: np.ndarray  # uint16 [M], how many of the P are used
+    # Further features of the predictions, arrays [M, P] by name, 0 where unused.
     extra: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
@@ -98,33 +90,22 @@ class Masks:
 
 @dataclasses.dataclass(frozen=True)
 class Masking(MaskTokens):
-    """`MaskTokens` with the masking's own settings as further fields.
+    """`MaskTokens` with the masking's own settings as further fields."""
 
-    Attributes:
-        called: the noun for the masked units, for messages.
-        hides_special: whether special tokens are predicted like any other.
-        spares_special: whether no special token is predicted, in texts either.
-        always_predicts: whether each sequence has a prediction.
-        counts_cut: whether masks are drawn with the records even where training draws others, so
-            that the predictions that have no room are counted.
-        by_rarity: whether training needs how often the whole text has each token.
-        by_coins: whether a sequence has any number of predictions, as if a coin chose each unit.
-        when_static: the masking of records that hold masks, where it is another one.
-        extra_features: features of the predictions beyond the three of every mask.
-        static_class, dynamic_class: classes that draw the masks; None where the method for it is
-            overridden, or there are no such masks.
-    """
-
-    called: ClassVar[str] = ""
+    called: ClassVar[str] = ""  # the noun for the masked units, for messages
     hides: ClassVar[bool] = True
-    hides_special: ClassVar[bool] = False
-    spares_special: ClassVar[bool] = False
-    always_predicts: ClassVar[bool] = True
+    hides_special: ClassVar[bool] = False   # special tokens are predicted like any other
+    spares_special: ClassVar[bool] = False  # no special token is predicted, in texts either
+    always_predicts: ClassVar[bool] = True  # each sequence has a prediction
+    # Masks are drawn with the records even where training draws others, so that the predictions
+    # that have no room are counted.
     counts_cut: ClassVar[bool] = False
-    by_rarity: ClassVar[bool] = False
+    by_rarity: ClassVar[bool] = False   # training needs how often the whole text has each token
+    # A sequence has any number of predictions, as if a coin chose each unit.
     by_coins: ClassVar[bool] = False
-    when_static: ClassVar[str] = ""
-    extra_features: ClassVar[tuple[str, ...]] = ()
+    when_static: ClassVar[str] = ""     # the masking of records that hold masks, if it is another
+    extra_features: ClassVar[tuple[str, ...]] = ()  # of predictions, beyond the three of all masks
+    # Classes that draw the masks; None where the method for it is overridden, or there are none.
     static_class: ClassVar[Any] = None
     dynamic_class: ClassVar[Any] = None
 
@@ -147,24 +128,15 @@ class Masking(MaskTokens):
     def static_masks(self, documents: Documents, vocabulary: Vocabulary, stream: PythonRandom,
                      options: Any, room: int) -> Any:
         """Returns an object that draws a piece's masks: `draw` notes a sequence, `place` returns
-        `Masks`.
-
-        Args:
-            stream: shared with the pairing.
-            options: has max_seq_length, max_predictions_per_seq, masked_lm_prob.
-            room: most tokens of a sequence without its special ones.
-        """
+        `Masks`. `stream`: shared with the pairing; `options` has max_seq_length,
+        max_predictions_per_seq, masked_lm_prob; `room`: most tokens of a sequence without its
+        special ones."""
         return self.static_class(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record: dict[str, Any], max_seq_length: int,
                       max_predictions_per_seq: int) -> Any:
         """Returns the `DynamicMasks` for records of this manifest, with S and P."""
         return self.dynamic_class.of(self, record, max_seq_length, max_predictions_per_seq)
-
-    @property
-    def can_be_static(self) -> bool:
-        return bool(self.static_class or self.when_static
-                    or type(self).static_masks is not Masking.static_masks)
 
     @property
     def can_be_dynamic(self) -> bool:
@@ -175,7 +147,8 @@ class Masking(MaskTokens):
         if self.dynamic and self.hides and not self.can_be_dynamic:
             raise InputError(f"--masking=dynamic: the recipe masks {self.called}, which are drawn "
                              "while records are made; leave out --masking=dynamic.")
-        if not (self.dynamic or self.can_be_static):
+        if not (self.dynamic or self.static_class or self.when_static
+                or type(self).static_masks is not Masking.static_masks):
             raise InputError("--masking=static: the recipe's masks are drawn while the model "
                              "trains; leave out --masking=static.")
         if segments.sentence_ends and not self.dynamic and not self.hides_special:

@@ -26,18 +26,13 @@ _TOKENS = {"input_ids", "input", "decoder_target_tokens"}
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """One feature: a list of a fixed length in every record.
-
-    Attributes:
-        dtype: "int64" or "float32", as stored; the model gets int32 for int64.
-        axis: "S", "T", "P", "C*S", "L", "L*S" or a number: the length of the list.
-        end: the bound that the values must be below: "V", "S", "labels" (the number of classes of
-            the sentence objective) or None for any value.
-    """
+    """One feature: a list of a fixed length in every record."""
 
     name: str
-    dtype: str = "int64"
-    axis: str | int = "S"
+    dtype: str = "int64"    # or "float32", as stored; the model gets int32 for int64
+    axis: str | int = "S"   # the length of the list: "S", "T", "P", "C*S", "L", "L*S" or a number
+    # What the values must be below: "V", "S", "labels" (the number of classes of the sentence
+    # objective), or None for any value.
     end: str | None = None
 
     def length(self, max_seq_length: int = 0, max_predictions_per_seq: int = 0,
@@ -141,19 +136,12 @@ class SpecialIds:
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """Format of each record of a set.
+    """Format of each record of a set."""
 
-    Attributes:
-        features: in the order of `KNOWN`.
-        sizes: the lengths S and P of their axes, by the names of the flags.
-        vocab_size: V, which ids must be below; None while it is not known.
-        num_labels: the number that labels must be below; None where labels are floats or absent.
-    """
-
-    features: tuple[Feature, ...]
-    sizes: dict[str, int]
-    vocab_size: int | None = None
-    num_labels: int | None = 2
+    features: tuple[Feature, ...]   # in the order of `KNOWN`
+    sizes: dict[str, int]   # the lengths S and P of their axes, by the names of the flags
+    vocab_size: int | None = None   # V, which ids must be below; None while it is not known
+    num_labels: int | None = 2  # what labels must be below; None where they are floats or absent
 
     @classmethod
     def of_file(cls, path: str, names: list[str] | None = None) -> "RecordFormat":

@@ -38,7 +38,8 @@ class Closed(InputError):
 
 class FinishedPieces:
     """The results of finished pieces, in a folder, so that a killed job resumes where it was. Texts
-    that pieces make may be there too, named as 00000.txt.
+    that pieces make may be there too, named as 00000.txt. Raises InputError if the folder holds
+    files that no job wrote.
 
     Args:
         folder: created if it does not exist; removed by `close`.
@@ -46,9 +47,6 @@ class FinishedPieces:
         begin: called where the job begins afresh, before anything is written, with the fingerprint
             of another job that is found there, or None; the notes of that job are then removed.
         is_same: function of a fingerprint that is found there: whether it belongs to this job.
-
-    Raises:
-        InputError: the folder holds files that no job wrote.
     """
 
     def __init__(self, folder: str, fingerprint: Any, begin: Callable[[Any], None] | None,
@@ -146,49 +144,36 @@ class _Worker:
 
     def __init__(self):
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-        self._pipe, other_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other_end,), daemon=True)
-        self._index = None
+        self.pipe, other_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(other_end,), daemon=True)
         resource_tracker.ensure_running()       # it changes which signals are held
         with signals.held(), _named_death():
-            self._process.start()
+            self.process.start()
         other_end.close()
 
-    def take(self, work):
+    def send(self, work):
+        """Hands over what does the pieces, then (index, piece) of one at a time."""
         with _named_death():
-            self._pipe.send(work)
-
-    @property
-    def events(self):
-        """Objects to wait for: a result, or the end of the process."""
-        return (self._pipe, self._process.sentinel)
-
-    def begin(self, index, piece):
-        self._index = index
-        with _named_death():
-            self._pipe.send((index, piece))
+            self.pipe.send(work)
 
     def finish(self):
         """(index, result) of the piece that was handed over, or None if it isn't finished yet."""
         with _named_death():
-            if not self._pipe.poll():
-                if self._process.exitcode is None:
+            if not self.pipe.poll():
+                if self.process.exitcode is None:
                     return None
                 raise EOFError
-            result, error, trace = self._pipe.recv()
+            answer, error, trace = self.pipe.recv()
         if error is not None:
             raise error from (None if isinstance(error, InputError) else RuntimeError(trace))
-        return self._index, result
-
-    def ask_to_end(self):
-        self._process.terminate()       # it removes its temporary files
+        return answer
 
     def end(self, seconds):
-        self._process.join(seconds)
-        if self._process.exitcode is None:
-            self._process.kill()
-            self._process.join()
-        self._pipe.close()
+        self.process.join(seconds)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+        self.pipe.close()
 
 
 @contextlib.contextmanager
@@ -216,7 +201,7 @@ def _serve(pipe):
             while not is_asked_to_end():
                 index, piece = pipe.recv()
                 try:
-                    answer = work(index, piece), None, ""
+                    answer = (index, work(index, piece)), None, ""
                 except Exception as error:      # handed to the parent, whatever it is
                     answer = None, _portable(error), traceback.format_exc()
                 pipe.send(answer)
@@ -287,9 +272,9 @@ class _Report:
 def run_pieces(pieces: Iterable, count: int | None, work: Callable[[int, Any], Any],
                progress: FinishedPieces, num_workers: int, is_intact: Callable[[Any], bool],
                runner: Runner | None = None) -> list:
-    """Does `work(index, piece)` for each piece without a result; returns the results by index.
-
-    At most num_workers + 1 pieces are in memory at a time.
+    """Does `work(index, piece)` for each piece without a result; returns the results by index. At
+    most num_workers + 1 pieces are in memory at a time. Raises InputError if a worker process died,
+    or a piece was lost.
 
     Args:
         count: number of pieces; None: it is not known until the last one.
@@ -298,9 +283,6 @@ def run_pieces(pieces: Iterable, count: int | None, work: Callable[[int, Any], A
         is_intact: function of an earlier result; if it returns False, the piece is done again.
         runner: a share of the pieces, the only pieces that then have results; or an `Engine`, which
             has others do all pieces; None: this machine does all.
-
-    Raises:
-        InputError: a worker process died, or a piece was lost.
     """
     share = runner if isinstance(runner, Share) else Share(0, 1)
     if runner and runner is not share:
@@ -353,23 +335,25 @@ def _run(todo, num_workers, work, progress, report):
         for _ in range(num_workers):
             workers.append(_Worker())
         for worker in workers:      # all of them are starting meanwhile
-            worker.take(work)
+            worker.send(work)
         busy: list[_Worker] = []
         following = next(todo, None)
         while following or busy:
             while following and len(busy) < num_workers:
                 worker = next(w for w in workers if w not in busy)
-                worker.begin(*following)
+                worker.send(following)
                 busy.append(worker)
                 following = next(todo, None)    # read while the workers are at work
-            connection.wait([event for worker in busy for event in worker.events])
+            # For a result, or the end of a process.
+            connection.wait([event for worker in busy
+                             for event in (worker.pipe, worker.process.sentinel)])
             for worker in list(busy):
                 if finished := worker.finish():
                     busy.remove(worker)
                     report.add(*finished)
     finally:
         for worker in workers:
-            worker.ask_to_end()
+            worker.process.terminate()      # it removes its temporary files
         deadline = time.monotonic() + _SECONDS_TO_END
         for worker in workers:
             worker.end(max(deadline - time.monotonic(), 0))

@@ -27,9 +27,12 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
                 num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
                 by_place: bool = False, runner: Runner | None = None) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; finished pieces are not made again.
+    Returns the manifest, and whether it was there already.
 
     A shard that is there counts only if its checksum is right. Shards of another job that have this
     manifest's name are removed first, if `may_replace`; files that no such job made are left alone.
+    Raises InputError if another process makes these shards now, or a file that must not be removed
+    is in the way; names it. Raises Unfinished if a share is made, but not all others.
 
     Args:
         fingerprint: JSON value of all that the shards depend on; has `output_file`, their names
@@ -46,14 +49,6 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
             Its results have `checksum` and `version` of the piece, which is taken for unchanged
             while its version is.
         runner: see `run_pieces`; None for `num_workers` processes of this machine.
-
-    Returns:
-        The manifest, and whether it was there already.
-
-    Raises:
-        InputError: another process makes these shards now, or a file that must not be removed is in
-            the way; names it.
-        Unfinished: a share is made, but not all others.
     """
     if path.startswith("memory://"):        # which no other process sees
         if num_workers > 1:

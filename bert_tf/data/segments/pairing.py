@@ -21,44 +21,29 @@ Slices = tuple[int, int, int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Pairing:
-    """A way of cutting sequences from documents.
+    """A way of cutting sequences from documents."""
 
-    Attributes:
-        draw: the dotted name in `bert_tf` of a generator function of (documents, stream, room,
-            options, segments), or empty. It yields `Slices`: sequences in the original's order of
-            drawing. `documents` is a piece as `Documents`, whose ranges may be shuffled in place;
-            `stream` a `PythonRandom`, which also draws masks as soon as a sequence is yielded;
-            `room` the most tokens of a sequence without its special ones, a longer one being left
-            out; `options` has `dupe_factor` and `short_seq_prob`; `segments` is the recipe's
-            `Segments`.
-        num_labels: number of classes of the label, the record feature `next_sentence_labels`;
-            0 where there is no such feature.
-        segments: most segments in a sequence, 1 or 2.
-        in_order: whether sequences are written in the order of the text, not shuffled. The files
-            are then read in a random order instead, and the end of each ends a document.
-        in_rows: whether each record of a batch continues one of the batch before.
-        in_streams: whether records have a part of a stream and the text after it.
-        instances: the class of the instances, by its dotted name in `bert_tf`; empty: the recipe's.
-        is_labelled: whether each line of the text is a pair of texts with a label.
-        shortens: whether some sequences get a random length below the maximum.
-        draws_b: whether B may be drawn from the whole text.
-        joins_lines: whether a document is one text: the tokens of its lines are those of the lines
-            with a blank between them.
-        help: what --segments says of it.
-    """
-
+    # The dotted name in `bert_tf` of a generator function of (documents, stream, room, options,
+    # segments), or empty. It yields `Slices`: sequences in the original's order of drawing.
+    # `documents` is a piece as `Documents`, whose ranges may be shuffled in place; `stream` a
+    # `PythonRandom`, which also draws masks as soon as a sequence is yielded; `room` the most
+    # tokens of a sequence without its special ones, a longer one being left out; `options` has
+    # `dupe_factor` and `short_seq_prob`; `segments` is the recipe's `Segments`.
     draw: str
-    num_labels: int
-    segments: int
+    num_labels: int     # classes of the record feature `next_sentence_labels`; 0 without it
+    segments: int   # most segments in a sequence, 1 or 2
+    # Sequences are written in the order of the text, not shuffled. The files are then read in a
+    # random order instead, and the end of each ends a document.
     in_order: bool = False
-    in_rows: bool = False
-    in_streams: bool = False
-    instances: str = ""
-    is_labelled: bool = False
-    shortens: bool = False
-    draws_b: bool = False
+    in_rows: bool = False   # each record of a batch continues one of the batch before
+    in_streams: bool = False    # records have a part of a stream and the text after it
+    instances: str = ""     # the instances' class, by its dotted name; empty: the recipe's
+    is_labelled: bool = False   # each line of the text is a pair of texts with a label
+    shortens: bool = False  # some sequences get a random length below the maximum
+    draws_b: bool = False   # B may be drawn from the whole text
+    # A document is one text: the tokens of its lines are those of the lines with a blank between.
     joins_lines: bool = False
-    help: str = ""
+    help: str = ""  # what --segments says of it
 
 
 _ROBERTA, _ERNIE = "models.roberta.segments", "models.ernie.segments"
@@ -119,11 +104,9 @@ def num_labels(segments: Segments) -> int:
 def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options,
                   segments: Segments) -> Iterator[Slices]:
     """Pairs of sentences that follow each other or do not (`create_training_instances`); a negative
-    pair may have its order swapped instead.
-
-    Yields `Slices`; the label is 1 where B is random, or A and B are swapped. With
-    negatives="three_way" it is RANDOM where B is random; others are swapped later.
-    """
+    pair may have its order swapped instead. Yields `Slices`; the label is 1 where B is random, or A
+    and B are swapped. With negatives="three_way" it is RANDOM where B is random; others are swapped
+    later."""
     stream.shuffle(documents.ranges)
     for _ in range(options.dupe_factor):
         for index in range(len(documents.ranges)):
@@ -133,12 +116,10 @@ def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options
 
 def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
     """Yields the pairs of one document, as the original's `create_instances_from_document`.
-
     Sentences are gathered until they reach a target length: usually `room`, with probability
     `short_seq_prob` a random shorter one. They are split at random into A and B. In half of the
     cases B is replaced by sentences of another document and the unused ones are put back, or A and
-    B are swapped. A single sentence always gets a B of another document.
-    """
+    B are swapped. A single sentence always gets a B of another document."""
     swaps, label = segments.negatives == "swapped", 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges
     first, end = ranges[index]

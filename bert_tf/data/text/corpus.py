@@ -33,19 +33,14 @@ _NEWLINES = 3       # of the boundary with the most
 
 
 class Place(NamedTuple):
-    """Bytes of a file, from `start` to `end`, and bytes that are added behind them.
-
-    Attributes:
-        packed: whether the file is packed, as by gzip; positions are in unpacked bytes.
-        version: text that changes with the file, see `identity`.
-    """
+    """Bytes of a file, from `start` to `end`, and bytes that are added behind them."""
 
     path: str
     start: int
     end: int
     added: bytes
-    packed: bool
-    version: str
+    packed: bool    # whether the file is packed, as by gzip; positions are in unpacked bytes
+    version: str    # text that changes with the file, see `identity`
 
 
 # The places of a piece's bytes, in order.
@@ -97,11 +92,8 @@ def check_versions(versions: Mapping[str, str]) -> None:
 def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
                 boundary: re.Pattern[bytes] = BLANK_LINE) -> "Pieces":
     """Returns the places of pieces of at most `piece_bytes`, each whole documents. A piece is
-    larger only if one document is.
-
-    The files are one text, as the original reads them: each ends with a newline. With `by_file`,
-    the end of a file ends a document; `corpus.decode` marks it.
-    """
+    larger only if one document is. The files are one text, as the original reads them: each ends
+    with a newline. With `by_file`, the end of a file ends a document; `corpus.decode` marks it."""
     text = _Text(paths, by_file)
     return Pieces(text, [0, *(end for _, end in _cuts(text, piece_bytes, boundary))])
 
@@ -176,7 +168,7 @@ class _Text:
         end = size
         while (last := read_piece((whole._replace(start=max(end - 1, 0), end=end),))) == b"\r":
             end -= 1
-        added = b"" if last in (b"", b"\n") else b"\n"
+        added = b"\n" * (last not in (b"", b"\n"))
         if self._by_file:
             added += FILE_END_BYTES
         self._files.append(whole._replace(added=added))
@@ -265,19 +257,12 @@ def _locate_bad_line(paths):
 
 @dataclasses.dataclass
 class Marks:
-    """Marks of T tokens.
+    """Marks of T tokens, bool [T]; None for marks that they do not have."""
 
-    Attributes:
-        continues: bool [T], whether a token continues the word of the token before it.
-        units: bool [T], whether it continues that token's unit; None where all units are words.
-        entities: bool [T], whether it belongs to a tagged run or a phrase; None as above.
-        labels: bool [T], labels from the text; None if there are none.
-    """
-
-    continues: np.ndarray
-    units: np.ndarray | None = None
-    entities: np.ndarray | None = None
-    labels: np.ndarray | None = None
+    continues: np.ndarray   # whether a token continues the word of the token before it
+    units: np.ndarray | None = None     # that token's unit; None where all units are words
+    entities: np.ndarray | None = None  # whether it belongs to a tagged run or a phrase
+    labels: np.ndarray | None = None    # labels from the text
 
     def insert(self, places: np.ndarray) -> "Marks":
         """Returns marks with tokens put in at some places, which begin words and units."""
@@ -301,37 +286,21 @@ def _words(lines, ids, lengths, continues):
 
 @dataclasses.dataclass
 class Documents:
-    """The sentences of a piece as token ids, grouped into documents.
+    """The sentences of a piece as token ids, grouped into documents; `Marks` as uint8 [T]."""
 
-    Attributes:
-        tokens: int32 [T], the ids of all sentences, one after the other.
-        sentence_starts: list, where each sentence begins in `tokens`, and T at the end.
-        ranges: list, (first sentence, last sentence + 1) of each document, which has at least one.
-        continues: uint8 [T], 1 where a token continues the word before it.
-        files: how many files end in the piece, where files end documents.
-        is_open: whether no blank line ends the last document, where blank lines end documents.
-        units: uint8 [T], 1 where a token continues the unit before it; None where all units are
-            words.
-        entities: uint8 [T], 1 where a token belongs to a tagged run or a phrase; None as above.
-        labels: uint8 [T], labels of the tokens; None if there are none.
-        pair_labels: the labels of documents of two sentences, where a file gives them.
-        sep_id, unk_id: the ids of the separator and of unknown words.
-        origins: int [], of the tokens after the text's T, the places in the text that they repeat;
-            -1 for separators.
-    """
-
-    tokens: np.ndarray
-    sentence_starts: list[int]
-    ranges: list[tuple[int, int]]
+    tokens: np.ndarray  # int32 [T], the ids of all sentences, one after the other
+    sentence_starts: list[int]  # where each sentence begins in `tokens`, and T at the end
+    ranges: list[tuple[int, int]]   # (first sentence, last + 1) of each document; one at least
     continues: np.ndarray
-    files: int = 0
-    is_open: bool = False
+    files: int = 0  # how many files end in the piece, where files end documents
+    is_open: bool = False   # no blank line ends the last document, where blank lines end them
     units: np.ndarray | None = None
     entities: np.ndarray | None = None
     labels: np.ndarray | None = None
-    pair_labels: Sequence[int] = ()
+    pair_labels: Sequence[int] = ()     # of documents of two sentences, where a file gives them
     sep_id: int | None = None
     unk_id: int | None = None
+    # int [], of the tokens after the text's T: the places that they repeat; -1 for separators.
     origins: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
     _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     _end: int = 0
@@ -380,12 +349,10 @@ class Documents:
 
 def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
                        marker: Marker | None = None) -> Documents:
-    """Tokenizes documents whose sentences each end with a separator, as fairseq prepares a text.
-
-    A blank line is a sentence of one separator, which belongs to no document; without
+    """Tokenizes documents whose sentences each end with a separator, as fairseq prepares a text. A
+    blank line is a sentence of one separator, which belongs to no document; without
     `blanks_separate_docs` all is one document, and blank lines are left out, as in fairseq. The
-    last of `lines` is the text after the last newline. Lines are stripped of white space.
-    """
+    last of `lines` is the text after the last newline. Lines are stripped of white space."""
     if lines and not lines[-1]:
         lines = lines[:-1]
     if any("\r" in line for line in lines):     # which Python's reader of text takes for line ends
@@ -414,11 +381,9 @@ def with_blanks(lines: Sequence[str], blank: str) -> list[str]:
 def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
                        marker: Marker | None = None) -> Documents:
     """Tokenizes lines to documents, as the original reads a file: a document ends at `FILE_END`, at
-    a blank line, and at a line that is empty after the tokenizer's preparation.
-
-    Lines that hold no token (control characters only, for example) are left out and end nothing.
-    Carriage returns are dropped wherever they are, as TensorFlow's reader of lines drops them.
-    """
+    a blank line, and at a line that is empty after the tokenizer's preparation. Lines that hold no
+    token (control characters only, for example) are left out and end nothing. Carriage returns are
+    dropped wherever they are, as TensorFlow's reader of lines drops them."""
     file_ends = np.array([line == FILE_END for line in lines], bool)
     lines = [line.replace("\r", "") for line in lines]
     # White space alone would be tokens of byte-level BPE.

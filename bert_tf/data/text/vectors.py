@@ -47,33 +47,19 @@ def read_lines(path: str, count: int) -> Iterator[list[str]]:
 
 @dataclasses.dataclass
 class Rows:
-    """Sequences to compute, and where the vectors of their tokens go.
+    """Sequences to compute, and where the vectors of their tokens go: int [R]."""
 
-    Attributes:
-        rows: int [R], as `Texts.pack` takes them.
-        lengths: int [R], tokens of each.
-        owners: int [R], the text of each, counted from the first one.
-        begins, ends: int [R], the columns that are kept of each, from and to before.
-        places: int [R], the place of the first of these among the tokens of the text.
-    """
-
-    rows: np.ndarray
-    lengths: np.ndarray
-    owners: np.ndarray
-    begins: np.ndarray
+    rows: np.ndarray    # as `Texts.pack` takes them
+    lengths: np.ndarray     # tokens of each
+    owners: np.ndarray  # the text of each, counted from the first one
+    begins: np.ndarray  # the columns that are kept of each, from and to before
     ends: np.ndarray
-    places: np.ndarray
+    places: np.ndarray  # of the first of these among the tokens of the text
 
 
 class Texts:
-    """Texts as ids, cut to fit; any of them may be packed into a batch.
-
-    Args:
-        max_seq_length: the most tokens of a text, at least 3.
-
-    Attributes:
-        lengths: int [N], tokens of each, special tokens included.
-    """
+    """Texts as ids, cut to `max_seq_length`, at least 3; any of them may be packed into a batch.
+    `lengths`, int [N], are the tokens of each, special tokens included."""
 
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
         self._vocabulary = tokenizer.vocabulary
@@ -156,19 +142,12 @@ def _windows(count, size, before, after):
 
 @dataclasses.dataclass
 class Piece:
-    """The vectors of texts that follow one another.
+    """The vectors of texts that follow one another."""
 
-    Attributes:
-        first: the number of the first text, from 0.
-        vectors: dict of layer (int or str) -> float32 [N, H], or [T, H] of tokens.
-        input_ids: int32 [T], or None if the vectors are pooled.
-        lengths: int32 [N], the tokens of each text; None likewise.
-    """
-
-    first: int
-    vectors: dict
-    input_ids: np.ndarray | None = None
-    lengths: np.ndarray | None = None
+    first: int  # the number of the first text, from 0
+    vectors: dict   # layer (int or str) -> float32 [N, H], or [T, H] of tokens
+    input_ids: np.ndarray | None = None     # int32 [T], or None if the vectors are pooled
+    lengths: np.ndarray | None = None   # int32 [N], the tokens of each text; None likewise
 
     def arrays(self) -> dict[str, np.ndarray]:
         """A dict of everything by the names in the files."""

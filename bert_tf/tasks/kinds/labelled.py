@@ -315,16 +315,16 @@ class SplitPredictions:
 
     def decode(self, answers: dict, records) -> typing.Any:
         """Returns the predictions; `records` is the split's `ExampleSet`."""
-        self._features = _Padded(records)
-        return self._task.kind.decode(self._task, answers, self.examples, self._features)
+        self._features = records
+        return self._task.kind.decode(self._task, answers, self.examples, records)
 
     def combine(self, members: list) -> tuple[dict, typing.Any]:
         """Several models' answers together, and the predictions. `members` are tuples of each one's
         predictions (an object of this class), answers and records; the first has this object."""
         kind = self._task.kind
-        units = [kind.units(answers, _Padded(records)) for _, answers, records in members]
+        units = [kind.units(answers, records) for _, answers, records in members]
         records = members[0][2]
-        answers = kind.spread(kind.average(units), _Padded(records))
+        answers = kind.spread(kind.average(units), records)
         return answers, self.decode(answers, records)
 
     def is_scored(self, is_wanted: bool) -> bool:
@@ -370,16 +370,6 @@ class SplitPredictions:
                 file.write(json.dumps({"index": index, **entry}, ensure_ascii=False) + "\n")
         return [path, *self._task.kind.write_more(
             folder, self._source, self.examples, predicted, answers, is_test)]
-
-
-class _Padded:
-    """An `ExampleSet`'s features by name, padded when first asked for."""
-
-    def __init__(self, records):
-        self._records = records
-
-    def __getitem__(self, name):
-        return self._records.padded(name)
 
 
 def rounded(probabilities) -> list[float]:
