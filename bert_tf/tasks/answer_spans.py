@@ -218,7 +218,7 @@ class SquadRecords:
         name = name.removesuffix(".tfrecord")
         print(f"{name}: {counted(counts['questions'], 'question')}, "
               f"{counted(counts['records'], 'record')}, {counted(counts['skipped'], 'question')} "
-              f"left out, {counts['cut']:,} cut to fit{', there already' if was_there else ''}",
+              f"left out, {counts['cut']:,} cut to fit{', there already' * was_there}",
               flush=True)
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")
@@ -267,8 +267,7 @@ class SquadRecords:
             **({"further_features": list(map(dataclasses.asdict, further))} if further else {}),
             "vocabulary": self.tokenizer.vocabulary.describe(),
             "inputs": [{"name": self.input_file, "bytes": size}],
-            "counts": {name: sum(result["counts"][name] for result in results)
-                       for name in results[0]["counts"]},
-            "coverage": coverage.join(result["coverage"] for result in results),
+            **{name: coverage.join(result[name] for result in results)
+               for name in ("counts", "coverage")},
             "notes": [note for result in results for note in result["notes"]],
         }

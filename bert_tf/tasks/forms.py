@@ -4,16 +4,9 @@ prediction and the other commands that read examples share this rule."""
 import os
 import re
 
+from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    TABLES,
-    ending,
-    is_file,
-    is_folder,
-    is_library_name,
-    open_unpacked,
-    shown_name,
-)
+from bert_tf.files import TABLES, shown_name
 
 # Of files for a tagger.
 CONLLU, ANNOTATIONS, WORDS = "conllu", "annotations", "words"
@@ -21,7 +14,8 @@ BRAT = ".ann"
 WORD_ENDINGS = (".conll", ".iob", ".bio")
 
 _HEAD = 1 << 16     # bytes
-# What no command reads as text: endings of names, first bytes, and a way to a form that it reads.
+# What no command reads as text: endings of names, the pattern of the first bytes, and a way to a
+# form that it reads.
 _REFUSED = (
     ((".parquet", ".pq"), b"PAR1", "Parquet", "save it as JSON lines (pandas: to_json(path, "
      "orient=\"records\", lines=True))"),
@@ -30,34 +24,32 @@ _REFUSED = (
     ((".arrow", ".feather"), b"ARROW1", "Arrow", "save it as JSON lines"),
     ((".pkl", ".pickle"), None, "a pickle of Python", "save it as JSON lines"),
     ((".spacy",), None, "spaCy's binary form", "save doc.to_json() of each text, one per line"),
-    ((".xmi", ".xml", ".html", ".htm"), b"<?xml", "XML or HTML", "save it as CoNLL or JSON lines"),
+    ((".xmi", ".xml", ".html", ".htm"), rb"<\?xml", "XML or HTML",
+     "save it as CoNLL or JSON lines"),
     ((), b"#FORMAT=WebAnno TSV", "WebAnno's TSV", "export CoNLL 2002 from WebAnno or INCEpTION"),
     ((), b'{"%TYPES"', "UIMA's JSON", "export CoNLL 2002"),
+    ((), rb"\d+\|t\|", "in PubTator's form", "convert it to CoNLL or JSON lines"),
 )
 _JSON = re.compile(rb'\s*(?:\{\s*(?:"|\})|\[\s*[{\[]\s*["}]|\[ ?"[^\n]*\])')
 _CONLLU = re.compile(rb"(?:[^\S\n]*\n|#[^\n]*\n)*"
                      rb"(?:1|1-\d+|0\.1)\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)")
-_PUBTATOR = re.compile(rb"\d+\|t\|")
 
 
 def head(path: str) -> bytes:
     """Returns the first bytes of a file, unpacked and without a byte-order mark."""
-    with open_unpacked(path) as file:
+    with files.open_unpacked(path) as file:
         return file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
 
 
 def form_of(path: str) -> str:
     """Returns "tsv", "csv", "jsonl" or "conllu", or "" where nothing shows one of these. Raises
     InputError if the file has a form that no command reads; names it."""
-    if is_library_name(path):
+    if files.is_library_name(path):
         return ""
-    end, begins = ending(path), head(path) if is_file(path) else b""
+    end, begins = files.ending(path), head(path) if files.is_file(path) else b""
     for endings, mark, name, advice in _REFUSED:
-        if end in endings or mark and begins.startswith(mark):
+        if end in endings or mark and re.match(mark, begins):
             raise InputError(f"{shown_name(path)} is {name}, which is not read; {advice}.")
-    if _PUBTATOR.match(begins):
-        raise InputError(f"{shown_name(path)} is in PubTator's form, which is not read; convert it "
-                         "to CoNLL or JSON lines.")
     if end in TABLES or end == f".{CONLLU}":
         return TABLES.get(end, CONLLU)
     if _JSON.match(begins):
@@ -68,7 +60,7 @@ def form_of(path: str) -> str:
 def form_of_words(path: str) -> str:
     """Returns the form of a file for a tagger: "conllu", "annotations" (JSON, or brat's .ann files
     beside their texts) or "words", one word per line. InputError: see `form_of`."""
-    if is_library_name(path):
+    if files.is_library_name(path):
         return WORDS
     if is_brat(path):
         return ANNOTATIONS
@@ -82,13 +74,13 @@ def form_of_words(path: str) -> str:
 def is_brat(path: str) -> bool:
     """Returns whether a name is a file or a folder of brat: .ann, or the text beside it."""
     body, end = os.path.splitext(path)
-    return end == BRAT or end == ".txt" and is_file(body + BRAT) or is_folder(path)
+    return end == BRAT or end == ".txt" and files.is_file(body + BRAT) or files.is_folder(path)
 
 
 def words_in(path: str) -> str:
     """Returns the name of a form that is for taggers alone, if a file has it; else ""."""
     names = {**dict.fromkeys(WORD_ENDINGS, "tagged words"), BRAT: "a file of brat"}
-    return names.get(ending(path)) or {CONLLU: "CoNLL-U"}.get(form_of(path), "")
+    return names.get(files.ending(path)) or {CONLLU: "CoNLL-U"}.get(form_of(path), "")
 
 
 def form_of_table(path: str) -> str:
@@ -96,7 +88,7 @@ def form_of_table(path: str) -> str:
     ending, tells "tsv" from "csv". Raises InputError if neither the ending nor the file's beginning
     shows its form."""
     form = form_of(path)
-    if not form and not ending(path) and is_file(path):
+    if not form and not files.ending(path) and files.is_file(path):
         line = head(path).partition(b"\n")[0]
         marks = {b"\t": "tsv", b",": "csv", b";": "csv"}
         form = next((marks[mark] for mark in marks if mark in line), "")

@@ -265,12 +265,3 @@ def read_library(name: str, form: str, rows: Iterable[Row] | None = None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{name} does not have the usual columns of this task "
                          f"({type(error).__name__}: {error}); {remedy}.") from error
-
-
-def holds_documents(name: str) -> bool:
-    return "entity_pages" in next(official_rows(name), {})
-
-
-def part_of(article: str) -> str:
-    """Returns the folder of RACE that an article's id names, middle or high."""
-    return re.split("[^a-z]", article)[0]

@@ -20,7 +20,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import absolute, is_file, is_library_name, open_unpacked
 from bert_tf.tasks.forms import head
 from bert_tf.tasks.json_elements import read_elements
-from bert_tf.tasks.libraries import holds_documents, read_library
+from bert_tf.tasks.libraries import official_rows, read_library
 from bert_tf.tasks.rows import json_rows, read_lines
 
 # Keys of questions: all right answers, wherever they are; the id that an official script knows.
@@ -43,7 +43,7 @@ Paragraph = tuple[str, list[tuple[dict, str]]]      # the text; questions, and t
 def form_of(path: str) -> str | None:
     """Returns "trivia_qa", "mrqa" or "rows", or None for another file, such as SQuAD's."""
     if is_library_name(path):
-        return "trivia_qa" if holds_documents(path) else None
+        return "trivia_qa" if "entity_pages" in next(official_rows(path), {}) else None
     start = head(path)
     form = next((form for form, pattern in _FORMS.items() if pattern.match(start)), None)
     if form != "trivia_qa" and b'"data"' not in start and _ROW.match(start) and (

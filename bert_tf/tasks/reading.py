@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 import reprlib
 import typing
 
@@ -10,7 +11,7 @@ from bert_tf.errors import InputError, counted, warn
 from bert_tf.files import is_library_name, match_names, read_json, shown_name
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.label_cells import Flags, form_of_cells, form_of_columns
-from bert_tf.tasks.libraries import part_of, read_library
+from bert_tf.tasks.libraries import read_library
 from bert_tf.tasks.rows import Omissions, Table, read_lines, read_sentences
 from bert_tf.tasks.super_glue import FORMATS, read_rows
 from bert_tf.tasks.tag_schemes import Seen, in_bio, way_of
@@ -180,7 +181,8 @@ def _articles(path):
     """Yields (name in errors, part, content) of the files of RACE below a folder."""
     if is_library_name(path):
         for _, article in read_library(path, "race"):
-            yield f"{path}, article {article['id']}", part_of(article["id"]), article
+            # An id begins with its folder, middle or high.
+            yield f"{path}, article {article['id']}", re.split("[^a-z]", article["id"])[0], article
         return
     names = match_names(path, "**/*.txt")
     if not names:
@@ -238,7 +240,9 @@ def _read_table(task, layout, path, omissions):
     for line, row in table:
         if only and row[only_key] != only:
             continue
-        if layout.label is not None and _is_rejected(row):
+        # Of Prodigy, whose annotator rejected the label or ignored the text.
+        if layout.label is not None and isinstance(row, dict) and "_task_hash" in row and (
+                row.get("answer") in ("reject", "ignore")):
             omissions.without_label += 1
             continue
         where = f"{path}, line {line}"
@@ -249,12 +253,6 @@ def _read_table(task, layout, path, omissions):
             omissions.add_malformed(where, str(problem))
             continue
         yield line, cells, raw, 0
-
-
-def _is_rejected(row) -> bool:
-    """Whether a row is of Prodigy, and its annotator rejected the label or ignored the text."""
-    return isinstance(row, dict) and "_task_hash" in row and row.get("answer") in (
-        "reject", "ignore")
 
 
 class Malformed(Exception):

@@ -273,24 +273,23 @@ def combine_predictions(members: Sequence[Sequence[Prediction]],
     """Returns several models' common answers to the same questions. An answer's probability is the
     mean over all n-best lists, 0 where it is absent; its logits are means over the models that have
     it; the odds of no answer are the mean of all."""
-    return [_combine(predictions, n_best_size) for predictions in zip(*members, strict=True)]
-
-
-def _combine(predictions, n_best_size):
-    of_text = collections.defaultdict(list)
-    for prediction in predictions:
-        for entry in prediction.n_best:
+    combined = []
+    for predictions in zip(*members, strict=True):
+        of_text = collections.defaultdict(list)
+        for entry in itertools.chain(*(prediction.n_best for prediction in predictions)):
             of_text[entry["text"]].append(entry)
-    n_best = [{"text": text,
-               "probability": sum(entry["probability"] for entry in same) / len(predictions),
-               **{name: sum(entry[name] for entry in same) / len(same)
-                  for name in ("start_logit", "end_logit")}} for text, same in of_text.items()]
-    n_best.sort(key=lambda entry: -entry["probability"])
-    first, odds, text = predictions[0], None, n_best[0]["text"]
-    if first.null_odds is not None:     # of no answer, a threshold decides
-        odds = sum(prediction.null_odds for prediction in predictions) / len(predictions)
-        text = next((entry["text"] for entry in n_best if entry["text"]), "")
-    return dataclasses.replace(first, text=text, n_best=n_best[:n_best_size], null_odds=odds)
+        n_best = [{"text": text,
+                   "probability": sum(entry["probability"] for entry in same) / len(predictions),
+                   **{name: sum(entry[name] for entry in same) / len(same)
+                      for name in ("start_logit", "end_logit")}} for text, same in of_text.items()]
+        n_best.sort(key=lambda entry: -entry["probability"])
+        first, odds, text = predictions[0], None, n_best[0]["text"]
+        if first.null_odds is not None:     # of no answer, a threshold decides
+            odds = sum(prediction.null_odds for prediction in predictions) / len(predictions)
+            text = next((entry["text"] for entry in n_best if entry["text"]), "")
+        combined.append(dataclasses.replace(first, text=text, n_best=n_best[:n_best_size],
+                                            null_odds=odds))
+    return combined
 
 
 def write_predictions(folder: str, predictions, null_score_diff_threshold: float = 0.0) -> None:

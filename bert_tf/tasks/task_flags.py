@@ -361,18 +361,6 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     owned = KINDS[kind]
     if tfds_name:
         files = {split: f"{tfds_name}:{name}" for split, name in (files or _TFDS_SPLITS).items()}
-    _check_own(owned, files, texts, label, choices, labels, labelled_test)
-    splits = {split: Split(
-        (file,), tuple(texts), label if split != "test" or labelled_test else None, tuple(choices),
-        "tfds" if tfds_name else _format(file, owned, data_dir), header, tag_names=tuple(labels))
-        for split, file in files.items()}
-    if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
-        raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
-    return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics),
-                             [label.strip() for label in labels])
-
-
-def _check_own(owned, files, texts, label, choices, labels, labelled_test):
     if not files:
         raise InputError("no file is named; give --train_file, --dev_file or --test_file, or the "
                          "name of a task with --task.")
@@ -385,13 +373,18 @@ def _check_own(owned, files, texts, label, choices, labels, labelled_test):
         raise InputError("--text_b_column is for two texts, and tagging reads words; leave the "
                          "flag out.")
     names = [label.strip() for label in labels]
-    if "" in names:
-        raise InputError(f"--labels={','.join(labels)}: a label is empty; leave out the surplus "
-                         "comma.")
-    if len(set(names)) < len(names):
-        raise InputError(f"--labels={','.join(labels)}: a label comes twice; name each once.")
+    if len({*names, ""}) <= len(names):
+        raise InputError(f"--labels={','.join(labels)}: a label is empty, or comes twice; name "
+                         "each once, without a surplus comma.")
     if labels and not owned.has_labels:
         raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
+    splits = {split: Split(
+        (file,), tuple(texts), label if split != "test" or labelled_test else None, tuple(choices),
+        "tfds" if tfds_name else _format(file, owned, data_dir), header, tag_names=tuple(labels))
+        for split, file in files.items()}
+    if not header and not {"tsv", "csv"}.intersection(split.format for split in splits.values()):
+        raise InputError("--header=false is for .tsv and .csv; leave the flag out.")
+    return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), names)
 
 
 def _format(file, kind, data_dir):

@@ -44,7 +44,8 @@ from bert_tf.objectives.candidate_lm import CandidateLM
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.span_comparison import SpanComparison
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
-from bert_tf.tasks import SavedTask, Task
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer

@@ -19,7 +19,8 @@ from bert_tf import model_card
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.opening import Model
-from bert_tf.tasks import SavedTask, Task
+from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import Task
 from bert_tf.tokenization import open_tokenizer
 from run_scripts import export_model
 from run_scripts.export_model import ExportFlags

@@ -8,14 +8,8 @@ import numpy as np
 
 from bert_tf.data.records.features import FINETUNING, KNOWN, MASKS
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds import labelled
 from bert_tf.tasks.kinds.candidates import group_starts
-from bert_tf.tasks.kinds.labelled import (
-    LabelledKind,
-    label_id,
-    rounded,
-    with_label_ids,
-    write_whole,
-)
 from bert_tf.tasks.kinds.sentence import MultipleChoice
 from bert_tf.tokenization.encoding import pack_parts
 
@@ -74,7 +68,7 @@ class PronounRanking(MultipleChoice):
                 yield line, [*schema, other], raw, number
 
     def label_of(self, task, ids, texts, raw, where):
-        return 1 - label_id(raw, ids, where)
+        return 1 - labelled.label_id(raw, ids, where)
 
     def counted(self, label):
         return (1 - label,)
@@ -92,7 +86,7 @@ class PronounRanking(MultipleChoice):
         layout, texts = vocabulary.layout, []
         for example in examples:
             before, after, *both = example.texts
-            blank = " " if before[-1:].isspace() else ""
+            blank = " " * before[-1:].isspace()
             begin = str if before else tokenizer.at_start
             texts += [tokenizer.at_start(before.rstrip()), after,
                       *(begin(blank + candidate) for candidate in both)]
@@ -122,7 +116,7 @@ class PronounRanking(MultipleChoice):
         features = {name: rows.reshape(len(examples), -1)
                     for name, rows in (packed | masks).items()}
         features["masked_lm_weights"] = features["masked_lm_weights"].astype(np.float32)
-        return with_label_ids(features, examples), int(is_cut.sum())
+        return labelled.with_label_ids(features, examples), int(is_cut.sum())
 
     def decode(self, task, answers, examples, features):
         """Returns whether the phrase of each example's line is at least as likely as all of its
@@ -143,14 +137,16 @@ class PronounRanking(MultipleChoice):
         lines = [examples[start] for start in starts]
         return super().score(task, path, lines, predicted[starts])
 
-    is_degenerate = LabelledKind.is_degenerate
+    is_degenerate = labelled.LabelledKind.is_degenerate
 
     def describe(self, task, example, prediction, probabilities):
         return {"line": example.document, "label": task.labels[prediction],
-                "candidates": example.texts[2:], "probabilities": rounded(probabilities)}
+                "candidates": example.texts[2:], "probabilities": labelled.rounded(probabilities)}
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
-        return write_whole(folder, source, predicted[group_starts(examples)]) if is_test else []
+        if not is_test:
+            return []
+        return labelled.write_whole(folder, source, predicted[group_starts(examples)])
 
     def submission(self, task, predictions):
         return [task.labels[index] for index in predictions]

@@ -9,18 +9,11 @@ import numpy as np
 
 from bert_tf.data.records import features
 from bert_tf.errors import InputError
-from bert_tf.tasks import squad, squad_scorer
+from bert_tf.tasks import squad, squad_answers, squad_scorer
 from bert_tf.tasks.answer_spans import SpanOptions, SquadRecords, cut_spans
 from bert_tf.tasks.kinds.labelled import is_flat
 from bert_tf.tasks.question_files import form_of
-from bert_tf.tasks.squad_answers import (
-    AnswerOptions,
-    combine_predictions,
-    find_answers,
-    find_file_answers,
-    join_documents,
-    write_predictions,
-)
+from bert_tf.tasks.squad_answers import AnswerOptions
 from bert_tf.tasks.task import Kind, settle
 
 THRESHOLD = "null_score_diff_threshold"
@@ -115,8 +108,9 @@ class Span(Kind):
         span_options = _span_options(options, max_seq_length)
         spans = cut_spans(paragraphs, tokenizer, span_options)
         outputs = run(spans.features(0, len(spans.start), span_options, tokenizer.vocabulary))
-        return [prediction.describe(options.get(THRESHOLD, 0.0)) for prediction in find_answers(
-            spans, outputs, tokenizer, _taken(AnswerOptions, options))]
+        found = squad_answers.find_answers(spans, outputs, tokenizer,
+                                           _taken(AnswerOptions, options))
+        return [prediction.describe(options.get(THRESHOLD, 0.0)) for prediction in found]
 
 
 def _style(options):
@@ -179,7 +173,7 @@ class SquadPredictions:
 
     def decode(self, answers, records):
         """Returns a `Prediction` for each official id, in the order of the file."""
-        return join_documents(find_file_answers(
+        return squad_answers.join_documents(squad_answers.find_file_answers(
             self._path, answers, self._tokenizer, self._span_options,
             _taken(AnswerOptions, self._options)), self._official, self._options["n_best_size"])
 
@@ -190,7 +184,7 @@ class SquadPredictions:
         known = [one._threshold for one, _, _ in members]
         if any(known):
             self._options[THRESHOLD] = sum(known) / len(known)
-        return {}, combine_predictions(decoded, self._options["n_best_size"])
+        return {}, squad_answers.combine_predictions(decoded, self._options["n_best_size"])
 
     def _texts_and_odds(self, predicted):
         return ({one.id: one.text for one in predicted},
@@ -258,7 +252,7 @@ class SquadPredictions:
 
     def write(self, folder, answers, predicted, is_test):
         """Writes predictions.json, nbest_predictions.json and, in v2.0, null_odds.json."""
-        write_predictions(folder, predicted, self._threshold)
+        squad_answers.write_predictions(folder, predicted, self._threshold)
         print("\n".join(self._samples(predicted)), flush=True)
         names = ["predictions", "nbest_predictions", *["null_odds"] * self._options[_NEGATIVE]]
         return [os.path.join(folder, f"{name}.json") for name in names]

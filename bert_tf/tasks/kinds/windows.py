@@ -103,4 +103,3 @@ def _cut(a, b, layout, max_seq_length, way):
     starts = np.linspace(0, len(longer) - window, count).round().astype(int)
     parts = [longer[start:start + window] for start in starts]
     return [(part, other)[::order] for part in parts], len(other) < len(shorter)
-
