@@ -51,13 +51,14 @@ def carry_out(run, job) -> None:
 
 def main(*groups: Any) -> None:
     """Checks everything, then trains, scores and predicts. `groups` are the filled dataclasses of a
-    row of `jobs.JOBS`."""
+    row of `jobs.JOBS`; flags of a head may be left out."""
     first = groups[0]
     if isinstance(first, SuiteFlags):
         from bert_tf.finetuning import suite_run
         suite_run.carry_out(first, lambda: flags.keep(first, first.output_dir))
     else:
-        carry_out(jobs.open_run(*groups), first)
+        job = next(job for job in jobs.JOBS.values() if isinstance(first, job.classes[0]))
+        carry_out(job.open(*groups), first)
 
 
 def run() -> None:

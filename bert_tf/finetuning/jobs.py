@@ -21,16 +21,10 @@ from bert_tf.models.t5.finetuning import TextModelFlags, open_texts
 from bert_tf.models.t5.task_files import TextFlags
 from bert_tf.models.t5.tasks import TEXT_TASKS
 from bert_tf.opening import folder_of
+from bert_tf.tasks import task_flags
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.named import OF_SUITES, SQUAD, TASKS, find_questions, find_task
 from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task_flags import (
-    ChoiceTaskFlags,
-    SquadFlags,
-    TextTaskFlags,
-    WordTaskFlags,
-    kind_of_files,
-)
 from bert_tf.training.settings import FineTuneSettings, StepSettings
 
 # As in the original: the rate is constant up to the end of the warm-up.
@@ -117,23 +111,16 @@ class Job(NamedTuple):
 
 
 JOBS = {
-    "classifier": Job((TextTaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags)),
-    "tagger": Job((WordTaskFlags, ModelFlags, FineTuneSettings, TaggerFlags)),
-    "multiple_choice": Job((ChoiceTaskFlags, ModelFlags, FineTuneSettings)),
-    "squad": Job((SquadFlags, ModelFlags, FineTuneSettings), defaults=squad_defaults),
+    "classifier": Job((task_flags.TextTaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags)),
+    "tagger": Job((task_flags.WordTaskFlags, ModelFlags, FineTuneSettings, TaggerFlags)),
+    "multiple_choice": Job((task_flags.ChoiceTaskFlags, ModelFlags, FineTuneSettings)),
+    "squad": Job((task_flags.SquadFlags, ModelFlags, FineTuneSettings), defaults=squad_defaults),
     "multitask": Job((MixtureFlags, ModelFlags, FineTuneSettings), open_mixture,
                      lambda given: ("MT-DNN", MTDNN_DEFAULTS)),
     _TEXTS: Job((TextFlags, TextModelFlags, StepSettings), open_texts,
                         lambda given: ("T5", T5_DEFAULTS)),
     "suite": Job((SuiteFlags,), defaults=lambda given: ("", {})),     # which `suite_run` opens
 }
-
-
-def open_run(task_flags: Any, *others: Any) -> FineTuneRun:
-    """Opens the run that filled dataclasses describe, the classes of one of `JOBS` in their order;
-    flags of a head may be left out."""
-    return {MixtureFlags: open_mixture, TextFlags: open_texts}.get(
-        type(task_flags), open_task)(task_flags, *others)
 
 
 def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
@@ -225,7 +212,7 @@ def _kind_of(given):
         return "span"
     if str(given.get("do_train", "false")).lower() in _FALSE and (kind := _saved_kind(given)):
         return kind
-    return kind_of_files(given)
+    return task_flags.kind_of_files(given)
 
 
 def _saved_kind(given):

@@ -18,7 +18,7 @@ from bert_tf.flags import check, check_used, only, option
 from bert_tf.heads import HEADS
 from bert_tf.models.mtdnn.order import SAMPLINGS, WHOLE_EPOCHS, TaskOrder
 from bert_tf.opening import Model
-from bert_tf.recipes.distillation import DISTILLATIONS, Distillation, find_distillation
+from bert_tf.recipes.distillation import DISTILLATIONS, find_distillation
 from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Defaults
@@ -179,14 +179,18 @@ def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
         if teachers and any(feature.axis == "C*S" for feature in task.kind.features):
             raise InputError(f"teachers of {name}: give folders of classification or regression "
                              "models.")
+        distillation = find_distillation(row.get("distillation", MTDNN.name))
+        if [term.objective for term in distillation.terms] != ["SoftTargets"]:
+            raise InputError(f"distillation of {name}: {distillation.name} compares more than "
+                             "logits; give one that compares only logits, such as mtdnn_kd or "
+                             "minibert.")
         rate = row.get("dropout_p", job.classifier_dropout)
         if rate is None:
             rate = _DROPOUT.get(name, 0.1)
         members.append(Member(
             task, model, options, splits, job, settings, head_name=name, number=len(members),
             loss_weight=float(row.get("loss_weight", 1.0)),
-            dropout_rate=float(rate), teachers=teachers,
-            distillation=distillation_of(row, name)))
+            dropout_rate=float(rate), teachers=teachers, distillation=distillation))
     if not members:
         raise InputError("--do_predict: none of the tasks has a test file; put one into a task's "
                          "folder, or name one as test_file in --task_config_path.")
@@ -302,14 +306,6 @@ def objectives_of(members: list[Member]) -> Callable:
         return made
 
     return make
-
-
-def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
-    distillation = find_distillation(row.get("distillation", MTDNN.name))
-    if [term.objective for term in distillation.terms] != ["SoftTargets"]:
-        raise InputError(f"distillation of {name}: {distillation.name} compares more than logits; "
-                         "give one that compares only logits, such as mtdnn_kd or minibert.")
-    return distillation
 
 
 def taught_records(member, folder: str) -> "compression.TaughtRecords":

@@ -55,7 +55,11 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
     options = task.kind.options(options, kept, model_flags.do_train, model.path)
     options |= reader_options(model_flags, model)
     masked_heads(model_flags, model.config)
-    check_directions(model, options)
+    if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
+            "bilstm_size"):
+        raise InputError("with --version_2_with_negative the first token decides whether there is "
+                         "an answer, but in a left-to-right model the first token sees no other; "
+                         "give --bilstm_size too.")
     if model_flags.do_train:
         check_style(model, options)
     task.kind.check_options(options, model.max_seq_length, model.tokenizer)
@@ -105,15 +109,6 @@ def reader_options(flags: ModelFlags, model: Model) -> dict:
         raise InputError(f"{model.path} was trained with --bilstm_size={saved}, not {size}: leave "
                          "the flag out.")
     return {"bilstm_size": size} if size else {}
-
-
-def check_directions(model: Model, options: dict) -> None:
-    """Raises InputError if a left-to-right network is to learn from tokens that it can't see."""
-    if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
-            "bilstm_size"):
-        raise InputError("with --version_2_with_negative the first token decides whether there is "
-                         "an answer, but in a left-to-right model the first token sees no other; "
-                         "give --bilstm_size too.")
 
 
 def check_style(model: Model, options: dict) -> None:
@@ -180,7 +175,7 @@ def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
                          f"{task.kind.title}; name another --{flag}.")
     known = saved.task.labels
     if task.labels and not task.kind.fits_labels(task.labels, known):
-        how = ", the same in another order" if set(task.labels) == set(known) else ""
+        how = ", the same in another order" * (set(task.labels) == set(known))
         name = "--labels" if task.name == OWN else task.name
         raise InputError(f"{path} knows the labels {', '.join(known)}, but {name} has "
                          f"{', '.join(task.labels)}{how}; name another --{flag}.")

@@ -24,16 +24,26 @@ def plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-
-
 def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a dataclass's fields, by name; others are left out.
 
     Lists become lists of str, and a str is divided at its commas if the field is a list. Raises
     InputError if a value has another type; names the setting."""
-    hints = typing.get_type_hints(config_class)
-    return {field.name: _typed(field.name, plain(values[field.name]), hints[field.name])
-            for field in dataclasses.fields(config_class) if field.name in values}
+    hints, found = typing.get_type_hints(config_class), {}
+    for name in (field.name for field in dataclasses.fields(config_class) if field.name in values):
+        value = plain(values[name])
+        # `int` of `int | None`, `list` of `list[str]`.
+        names = hints[name], typing.get_origin(hints[name]), *typing.get_args(hints[name])
+        kind = next(kind for kind in _WANTED if kind in names)
+        if name in _OF_COLUMNS and isinstance(value, (list, tuple)):
+            value = shown(value)
+        found[name] = value
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            found[name] = _READERS[kind](value)
+        if found[name] is not None and (not isinstance(found[name], kind)
+                                        or isinstance(found[name], bool) and kind is not bool):
+            raise InputError(f"{name} is {value!r}; it must be {_WANTED[kind]}.")
+    return found
 
 
 def _number(kind, value):
@@ -59,18 +69,3 @@ _READERS: dict[type, Callable] = {
     int: functools.partial(_number, int), float: functools.partial(_number, float),
     str: lambda value: shown(value) if isinstance(value, (int, float)) else value,
     list: items}
-
-
-def _typed(name, value, hint):
-    # `int` of `int | None`, `list` of `list[str]`.
-    names = hint, typing.get_origin(hint), *typing.get_args(hint)
-    kind = next(kind for kind in _WANTED if kind in names)
-    if name in _OF_COLUMNS and isinstance(value, (list, tuple)):
-        value = shown(value)
-    read = value
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        read = _READERS[kind](value)
-    if read is not None and (not isinstance(read, kind)
-                             or isinstance(read, bool) and kind is not bool):
-        raise InputError(f"{name} is {value!r}; it must be {_WANTED[kind]}.")
-    return read

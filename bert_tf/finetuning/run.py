@@ -84,13 +84,6 @@ class FineTuneRun:
     def carry_out(self, begin: Callable[[], None] = lambda: None) -> None:
         """Trains, scores and predicts as the flags ask for, while no other run writes to the
         output folder. The process that writes calls `begin` first."""
-        if self.others:
-            with self.tuning.sole_writer():
-                if self.is_chief:
-                    begin()
-                _answer_together([self, *self.others])
-            training.wait_for_workers(self.tuning.strategy)
-            return
         with self.tuning.sole_writer():
             if self.is_chief:
                 begin()
@@ -102,7 +95,9 @@ class FineTuneRun:
                     return
                 path = os.path.join(self.settings.output_dir, keras_file.NAME)
             everyone = [*self.members, *self.guests]
-            if any(member.predicted_splits for member in everyone):
+            if self.others:
+                _answer_together([self, *self.others])
+            elif any(member.predicted_splits for member in everyone):
                 self._answer(everyone, self.predict(path), path)
             if self.flags.do_train and self.is_chief:
                 folder = self.settings.output_dir
@@ -110,6 +105,8 @@ class FineTuneRun:
                            snippet="" if self.note else None)       # no code for such a head
                 if self.note:
                     print(f"{folder}: {self.note}", flush=True)
+        if self.others:
+            training.wait_for_workers(self.tuning.strategy)
 
     def _save_tasks(self):
         for member in self.members:
@@ -262,12 +259,9 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
              strategy=None) -> FineTuneRun:
     """Checks the flags of a run on one task, opens devices, and makes and reads records. Errors and
     other arguments are `plan_task`'s; InputError too if devices or folders cannot be used.
-
-    Args:
-        teaching: what teaches a student: `records(member, folder)` are the records to train on,
-            `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is the run's.
-        strategy: the devices; None: the devices of the settings.
-    """
+    `teaching` teaches a student: `records(member, folder)` are the records to train on,
+    `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is the run's.
+    `strategy`: the devices; None: those of the settings."""
     member = plan_task(task_flags, model_flags, settings, options or {})
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
@@ -405,5 +399,3 @@ def open_task(task_flags, model_flags, settings, head_flags=None) -> FineTuneRun
                              f"was trained with --{_NEGATIVE}; name models of one kind.")
     runs[0].others = runs[1:]
     return runs[0]
-
-

@@ -44,7 +44,17 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     check(job)
     config = config_of(vars(job))
     suite, rows = _choose(job)
-    points = list(_grid(job, suite.grids.get(config.model_type, Grid())).points())
+    if job.num_train_steps and job.grid_num_train_epochs:
+        raise InputError("--num_train_steps replaces the epochs; leave out "
+                         "--grid_num_train_epochs.")
+    axes = {name: tuple(map(kind, values))
+            for name, kind in (("learning_rate", float), ("train_batch_size", int),
+                               ("num_train_epochs", float))
+            if (values := getattr(job, f"grid_{name}"))}
+    if job.num_train_steps:
+        axes["num_train_epochs"] = ()
+    grid = dataclasses.replace(suite.grids.get(config.model_type, Grid()), **axes)
+    points = list(grid.points())
     flags = {name: value for name, value in vars(job).items() if value is not None}
     settings = {name: value for name, value in flags.items() if name not in (*_MODEL, *_SUITE)}
     family = FAMILIES.get(config.model_type, HEADS)
@@ -75,19 +85,6 @@ def _choose(job):
                          "of them.")
     suite = suite.with_ranking()
     return suite, [suite.row(row.ranking or row.task) for row in rows]
-
-
-def _grid(job, known):
-    if job.num_train_steps and job.grid_num_train_epochs:
-        raise InputError("--num_train_steps replaces the epochs; "
-                         "leave out --grid_num_train_epochs.")
-    axes = {name: tuple(map(kind, values))
-            for name, kind in (("learning_rate", float), ("train_batch_size", int),
-                               ("num_train_epochs", float))
-            if (values := getattr(job, f"grid_{name}"))}
-    if job.num_train_steps:
-        axes["num_train_epochs"] = ()
-    return dataclasses.replace(known, **axes)
 
 
 def carry_out(job: SuiteFlags, begin: Callable[[], None]) -> None:
@@ -200,7 +197,7 @@ def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
             for name, of in metrics.items():
                 if is_of(name if run.suite.ways else name.removeprefix("test/"),
                          (*row.metrics, *row.shown)):
-                    mark = " *" if point == task.get("chosen") else ""
+                    mark = " *" * (point == task.get("chosen"))
                     lines.append(f"| {row.task} | {name} | {point}{mark} | " + " | ".join((
                         f"{100 * of['mean']:.1f} ± {100 * of['stdev']:.1f}",
                         f"{100 * of['median']:.1f}", f"{100 * max(of['values'].values()):.1f}",
