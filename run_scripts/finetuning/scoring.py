@@ -211,5 +211,5 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     return paths
 
 
-def weights_bytes(folder: str, flag: str = "model_dir") -> int:
-    return sum(map(file_size, weights_files(folder, flag)))
+def weights_bytes(folder: str) -> int:
+    return sum(map(file_size, weights_files(folder)))

@@ -132,18 +132,14 @@ class Teaching:
         return self.row.augmentation != "none"
 
     def _augment(self, own):
-        if self.row.augmentation == "random_words":
-            return self._random_words(own)
-        job = self.flags
-        if not job.masked_lm:
-            raise InputError("--augmentation=masked_words needs --masked_lm, a pre-trained model "
-                             "with its masked LM.")
-        return MaskedWords(
-            WordModel(job.masked_lm), WordVectors(job.glove_embs).near if job.glove_embs else None,
-            job.augmentation_copies or 30, seed=job.augmentation_seed)
-
-    def _random_words(self, own):
         job, tagger = self.flags, None
+        if self.row.augmentation == "masked_words":
+            if not job.masked_lm:
+                raise InputError("--augmentation=masked_words needs --masked_lm, a pre-trained "
+                                 "model with its masked LM.")
+            near = WordVectors(job.glove_embs).near if job.glove_embs else None
+            return MaskedWords(WordModel(job.masked_lm), near, job.augmentation_copies or 30,
+                               seed=job.augmentation_seed)
         if job.pos_tagger:
             model = bert_tf.open_model(job.pos_tagger, finetuned=True)
             if model.saved.task.kind.name != "tagging":
