@@ -59,7 +59,7 @@ class StreamFlags(RowFlags):
             raise InputError(f"--reuse_len is {reuse}, but it must be half of --max_seq_length, "
                              f"{size // 2}.")
         if rows % (self.num_core_per_host * (1 + self.bi_data)):
-            halves = " with --bi_data, in two halves each" * self.bi_data
+            halves = " with --bi_data, in two halves each" if self.bi_data else ""
             raise InputError(
                 f"--bsz_per_host={rows} can't be divided among --num_core_per_host="
                 f"{self.num_core_per_host}{halves}; "

@@ -27,7 +27,7 @@ from bert_tf.data.segments import pairing
 from bert_tf.errors import InputError, counted
 from bert_tf.files import exists, find_files, is_folder, join_path
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tasks import kind_on_disk
+from bert_tf.tasks.saved_task import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
 from data_prep import verify_rows
 from data_prep.verify_rows import outside

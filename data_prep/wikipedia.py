@@ -102,13 +102,17 @@ def articles(pages: bytes, namespaces: dict[str, set[str]]) -> Iterator[tuple[st
 
 def plain_text(markup: str, hidden: Collection[str] = frozenset(_HIDDEN),
                language: str = "") -> str:
-    """Returns the passages of an article, with blank lines between them. `hidden`: names, in lower
-    case, of namespaces whose links show no text; `language`: the dump's, for the form of numbers.
+    """Returns the passages of an article, with blank lines between them.
 
     The text of links is kept. Headings, lists, tables, templates, pictures, references and formulas
     are left out, as is a passage with markup that does not end. Templates that stand for a
     character, or show their arguments, are replaced; of several variants of Chinese the simplified
-    one is taken."""
+    one is taken.
+
+    Args:
+        hidden: names, in lower case, of namespaces whose links show no text.
+        language: the dump's language, for the form of numbers.
+    """
     try:
         import mwparserfromhell  # an extra
     except ImportError as error:

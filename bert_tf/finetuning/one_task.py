@@ -175,7 +175,7 @@ def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
                          f"{task.kind.title}; name another --{flag}.")
     known = saved.task.labels
     if task.labels and not task.kind.fits_labels(task.labels, known):
-        how = ", the same in another order" * (set(task.labels) == set(known))
+        how = ", the same in another order" if set(task.labels) == set(known) else ""
         name = "--labels" if task.name == OWN else task.name
         raise InputError(f"{path} knows the labels {', '.join(known)}, but {name} has "
                          f"{', '.join(task.labels)}{how}; name another --{flag}.")

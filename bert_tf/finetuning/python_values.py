@@ -29,7 +29,7 @@ def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
 
     Lists become lists of str, and a str is divided at its commas if the field is a list. Raises
     InputError if a value has another type; names the setting."""
-    hints, found = typing.get_type_hints(config_class), {}
+    hints, read = typing.get_type_hints(config_class), {}
     for name in (field.name for field in dataclasses.fields(config_class) if field.name in values):
         value = plain(values[name])
         # `int` of `int | None`, `list` of `list[str]`.
@@ -37,13 +37,13 @@ def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
         kind = next(kind for kind in _WANTED if kind in names)
         if name in _OF_COLUMNS and isinstance(value, (list, tuple)):
             value = shown(value)
-        found[name] = value
+        read[name] = value
         with contextlib.suppress(TypeError, ValueError, OverflowError):
-            found[name] = _READERS[kind](value)
-        if found[name] is not None and (not isinstance(found[name], kind)
-                                        or isinstance(found[name], bool) and kind is not bool):
+            read[name] = _READERS[kind](value)
+        if read[name] is not None and (not isinstance(read[name], kind)
+                                        or isinstance(read[name], bool) and kind is not bool):
             raise InputError(f"{name} is {value!r}; it must be {_WANTED[kind]}.")
-    return found
+    return read
 
 
 def _number(kind, value):

@@ -259,9 +259,12 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
              strategy=None) -> FineTuneRun:
     """Checks the flags of a run on one task, opens devices, and makes and reads records. Errors and
     other arguments are `plan_task`'s; InputError too if devices or folders cannot be used.
-    `teaching` teaches a student: `records(member, folder)` are the records to train on,
-    `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is the run's.
-    `strategy`: the devices; None: those of the settings."""
+
+    Args:
+        teaching: what teaches a student: `records(member, folder)` are the records to train on,
+            `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is the run's.
+        strategy: the devices; None: the devices of the settings.
+    """
     member = plan_task(task_flags, model_flags, settings, options or {})
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))

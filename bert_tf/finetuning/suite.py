@@ -54,7 +54,7 @@ class Cell:
         """What follows the scores of a model that gives all examples one answer; else ""."""
         path = os.path.join(self.folder, RESULTS)
         is_degenerate = exists(path) and bool(read_json(path).get("degenerate"))
-        return f"  {DEGENERATE}" * is_degenerate
+        return f"  {DEGENERATE}" if is_degenerate else ""
 
 
 @dataclasses.dataclass

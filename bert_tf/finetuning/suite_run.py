@@ -197,7 +197,7 @@ def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
             for name, of in metrics.items():
                 if is_of(name if run.suite.ways else name.removeprefix("test/"),
                          (*row.metrics, *row.shown)):
-                    mark = " *" * (point == task.get("chosen"))
+                    mark = " *" if point == task.get("chosen") else ""
                     lines.append(f"| {row.task} | {name} | {point}{mark} | " + " | ".join((
                         f"{100 * of['mean']:.1f} ± {100 * of['stdev']:.1f}",
                         f"{100 * of['median']:.1f}", f"{100 * max(of['values'].values()):.1f}",

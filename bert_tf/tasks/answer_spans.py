@@ -218,7 +218,7 @@ class SquadRecords:
         name = name.removesuffix(".tfrecord")
         print(f"{name}: {counted(counts['questions'], 'question')}, "
               f"{counted(counts['records'], 'record')}, {counted(counts['skipped'], 'question')} "
-              f"left out, {counts['cut']:,} cut to fit{', there already' * was_there}",
+              f"left out, {counts['cut']:,} cut to fit{', there already' if was_there else ''}",
               flush=True)
         for note in notes[:_MOST_NOTES]:
             print(f"  note: {note}")

@@ -209,7 +209,7 @@ class SplitRecords:
         counts = record["counts"]
         print(f"{record['task']['split']}: {counted(counts['examples'], 'example')}, "
               f"{counted(counts['records'], 'record')}, {counts['cut_to_fit']:,} cut to fit"
-              f"{', there already' * was_there}", flush=True)
+              f"{', there already' if was_there else ''}", flush=True)
         labels = counts.get("labels", {})
         if 0 < len(labels) <= _MOST_LABELS:
             print("  labels: " + ", ".join(f"{label} ({n:,})" for label, n in labels.items()))

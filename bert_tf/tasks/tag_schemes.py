@@ -109,7 +109,7 @@ def way_of(seen: Mapping[str, Seen]) -> str:
         raise InputError(
             f"{where}: the tag {tag!r} is neither O nor a position, such as B- or I-, with a type, "
             "as other tags are; correct all such tags, or remove the lines that are not words: "
-            f"{', '.join(shown[:_MOST_NAMED])}{', ...' * (len(shown) > _MOST_NAMED)}.")
+            f"{', '.join(shown[:_MOST_NAMED])}{', ...' if len(shown) > _MOST_NAMED else ''}.")
     if 2 * seen.get(_OUTSIDE, Seen(0, "")).times > sum(one.times for one in seen.values()):
         warn("no tag has both a position and a type, such as B-PER, so the score counts words "
              "(tag_accuracy) and not entities.")

@@ -373,7 +373,7 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
         raise InputError("--text_b_column is for two texts, and tagging reads words; leave the "
                          "flag out.")
     names = [label.strip() for label in labels]
-    if len({*names, ""}) <= len(names):
+    if "" in names or len(set(names)) < len(names):
         raise InputError(f"--labels={','.join(labels)}: a label is empty, or comes twice; name "
                          "each once, without a surplus comma.")
     if labels and not owned.has_labels:

@@ -102,9 +102,13 @@ def split_chunks(text: str) -> list[str]:
 def split_words(text: str, lower: bool, strip_accents: bool | None = None,
                 drop_category_c: bool = False, tokenize_chinese_chars: bool = True) -> list[str]:
     """Returns the words of `text`, each a run of letters or one symbol: cleaned, lower-cased, cut
-    at punctuation (the original's BasicTokenizer). `strip_accents`: None: as lower-casing does;
-    `drop_category_c`: whether to drop `is_category_c`; `tokenize_chinese_chars`: whether each
-    ideograph is a word of its own (transformers)."""
+    at punctuation (the original's BasicTokenizer).
+
+    Args:
+        strip_accents: whether to drop accents; None: as lower-casing does.
+        drop_category_c: whether to drop `is_category_c`.
+        tokenize_chinese_chars: whether each ideograph is a word of its own (transformers).
+    """
     is_plain = text.isascii() and text.isprintable()
     if not is_plain:
         text = text.translate(_cleaning(drop_category_c, tokenize_chinese_chars))

@@ -37,9 +37,13 @@ def pads_left(input_mask):
 
 def sorted_batches(lengths, batch_size, num_heads=0):
     """Returns batches that cover all examples of lengths int [N] once: list of int [up to B], long
-    examples first. `num_heads`: heads whose scores are in memory at once, [B, heads, L, L] if the
-    longest example has L tokens. Batches of long examples are smaller, so that one array of scores
-    has at most 2**23 numbers; a batch has at least one example. 0: only B counts."""
+    examples first.
+
+    Args:
+        num_heads: heads whose scores are in memory at once, [B, heads, L, L] if the longest example
+        has L tokens. Batches of long examples are smaller, so that one array of scores has at most
+        2**23 numbers; a batch has at least one example. 0: only B counts.
+    """
     lengths = np.asarray(lengths)
     order, batches = np.argsort(-lengths, kind="stable"), []
     while len(order):

@@ -26,13 +26,20 @@ _AGAIN = "remove the manifest and make the records again."
 
 
 class ExampleSet:
-    """The records of one manifest. `lengths`, int [N], has the number of tokens of each example, of
-    the longest of its choices. `padding` is how long a batch is: "max_length", S as in the
-    original; "longest", as its longest example; "buckets", the least of `bucketing.padded_lengths`
-    that its examples fit. Raises InputError if a shard is absent or damaged; names the file and the
-    record.
+    """The records of one manifest.
 
-    Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S."""
+    Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S.
+
+    Args:
+        padding: how long a batch is: "max_length", S as in the original; "longest", as its longest
+            example; "buckets", the least of `bucketing.padded_lengths` that its examples fit.
+
+    Raises:
+        InputError: a shard is absent or damaged; names the file and the record.
+
+    Attributes:
+        lengths: int [N], the number of tokens of each example; of the longest of its choices.
+    """
 
     def __init__(self, path: str, *, padding: str = bucketing.BUCKETS) -> None:
         if padding not in bucketing.PADDINGS:

@@ -57,7 +57,7 @@ class RecordFiles:
     @property
     def compression(self) -> str:
         """"GZIP" or "", as TFRecordDataset wants it."""
-        return "GZIP" * is_gzip(self.paths[0])
+        return "GZIP" if is_gzip(self.paths[0]) else ""
 
     @classmethod
     def open(cls, patterns: str | list[str], flag: str) -> Self:

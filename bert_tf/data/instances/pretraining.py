@@ -167,10 +167,14 @@ def count_replacements(replacements: np.ndarray) -> dict[str, int]:
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
                      options, rows: int = 0) -> Instances:
-    """Draws all instances of a piece, for BERT as the original's `create_training_instances`. The
-    ranges of `documents` may be shuffled in place; `options` has max_seq_length,
-    max_predictions_per_seq, dupe_factor, short_seq_prob, masked_lm_prob; `rows`: of a batch, for
-    recipes whose sequences continue from batch to batch."""
+    """Draws all instances of a piece, for BERT as the original's `create_training_instances`.
+
+    Args:
+        documents: its ranges may be shuffled in place.
+        options: has max_seq_length, max_predictions_per_seq, dupe_factor, short_seq_prob,
+            masked_lm_prob.
+        rows: of a batch, for recipes whose sequences continue from batch to batch.
+    """
     return instances_of(recipe).create(documents, vocabulary, seed, recipe, options, rows)
 
 

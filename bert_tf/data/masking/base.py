@@ -128,9 +128,13 @@ class Masking(MaskTokens):
     def static_masks(self, documents: Documents, vocabulary: Vocabulary, stream: PythonRandom,
                      options: Any, room: int) -> Any:
         """Returns an object that draws a piece's masks: `draw` notes a sequence, `place` returns
-        `Masks`. `stream`: shared with the pairing; `options` has max_seq_length,
-        max_predictions_per_seq, masked_lm_prob; `room`: most tokens of a sequence without its
-        special ones."""
+        `Masks`.
+
+        Args:
+            stream: shared with the pairing.
+            options: has max_seq_length, max_predictions_per_seq, masked_lm_prob.
+            room: most tokens of a sequence without its special ones.
+        """
         return self.static_class(self, documents, vocabulary, stream, options, room)
 
     def dynamic_masks(self, record: dict[str, Any], max_seq_length: int,

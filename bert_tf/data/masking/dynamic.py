@@ -16,8 +16,12 @@ tf = lazy_loader.load("tensorflow")
 
 def units_of(candidates, token_boundary=None):
     """Returns the units of `choose_units_batch`: the unit of each candidate and the sizes of units,
-    int32 [B, S]. `candidates`: bool [B, S]; `token_boundary`: int32 [B, S], 1 where a unit begins;
-    None where every token is one."""
+    int32 [B, S].
+
+    Args:
+        candidates: bool [B, S].
+        token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
+    """
     size = candidates.shape[1]
     begins = candidates if token_boundary is None else candidates & (token_boundary > 0)
     # The first candidate begins a unit even where its word was cut.
@@ -59,8 +63,13 @@ def choose_units_batch(units, sizes, quota, uniforms):
 
 
 def choose_tokens_batch(candidates, quota, uniforms, most: int):
-    """Chooses as `choose_units_batch` where every token is a unit: of candidates, bool [B, S], the
-    lowest uniforms, float32 [B, S]. `quota`: int32 [B], from 0 to `most`."""
+    """Chooses as `choose_units_batch` where every token is a unit: the lowest uniforms.
+
+    Args:
+        candidates: bool [B, S].
+        quota: int32 [B], from 0 to `most`.
+        uniforms: float32 [B, S].
+    """
     keys = tf.where(candidates, uniforms, 2.0)
     lowest = -tf.math.top_k(-keys, min(most, keys.shape[1])).values
     last = tf.minimum(quota, lowest.shape[1]) - 1
@@ -134,8 +143,12 @@ class DynamicMasks:
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
         """Returns the features of a batch, masked: with other `input_ids`, and with
         masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B, P].
-        `batch`: input_ids and input_mask, int32 [B, S]; token_boundary, int32 [B, S], if the units
-        are words; any others. `numbers`: int64 [B], of each record in the stream."""
+
+        Args:
+            batch: input_ids and input_mask, int32 [B, S]; token_boundary, int32 [B, S], if the
+            units are words; any others.
+            numbers: int64 [B], the number of each record in the stream.
+        """
         uniforms = draw_uniforms(seed, numbers, self.columns)
         return {**batch, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
                                      batch.get("token_boundary"))}
@@ -148,9 +161,13 @@ class DynamicMasks:
         return is_candidate
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
-        """Chooses, throws and hides: returns input_ids and the three masked_lm features, given
-        input_ids and input_mask, int32 [B, S], and uniforms, float32 in [0, 1), [B, columns]. For
-        `token_boundary` see `units_of`."""
+        """Chooses, throws and hides: returns input_ids and the three masked_lm features.
+
+        Args:
+            input_ids, input_mask: int32 [B, S].
+            uniforms: float32 in [0, 1), [B, columns].
+            token_boundary: see `units_of`.
+        """
         candidates = self.candidates(input_ids, input_mask)
         limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
         quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
@@ -167,9 +184,12 @@ class DynamicMasks:
         return choose_units_batch(*units_of(candidates, token_boundary), quota, keys)
 
     def throw(self, input_ids, chosen, die, drawn, by_position: bool = False) -> dict:
-        """Returns the features of chosen tokens, bool [B, S], of input_ids, int32 [B, S]. `die`:
-        float32 in [0, 1), [B, P], or [B, S] with `by_position`; `drawn`: float32 [B, P] in [0, 1),
-        which choose the random tokens."""
+        """Returns the features of chosen tokens, bool [B, S], of input_ids, int32 [B, S].
+
+        Args:
+            die: float32 in [0, 1), [B, P], or [B, S] with `by_position`.
+            drawn: float32 [B, P] in [0, 1), which choose the random tokens.
+        """
         positions, used = positions_of(chosen, self.max_predictions_per_seq)
         labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
         if by_position:

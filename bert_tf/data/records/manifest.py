@@ -49,13 +49,16 @@ def shard_name(output_file: str, index: int, count: int) -> str:
     """`output_file` itself where it is the only shard, else `name-00003-of-00008` (before .gz)."""
     if count == 1:
         return output_file
-    ending = ".gz" * output_file.endswith(".gz")
+    ending = ".gz" if output_file.endswith(".gz") else ""
     return f"{output_file.removesuffix(ending)}-{index:05d}-of-{count:05d}{ending}"
 
 
 def load_manifest(path: str, has_vocabulary: bool = False) -> dict[str, Any]:
-    """Reads a manifest, which must describe its vocabulary if `has_vocabulary`, or raises
-    InputError."""
+    """Reads a manifest, which must describe its vocabulary if `has_vocabulary`.
+
+    Raises:
+        InputError: it is not one.
+    """
     try:
         manifest = files.read_json(path)
         check_shape(manifest, _SHAPE)
@@ -76,7 +79,10 @@ def identity(manifest: Mapping[str, Any]) -> str:
 
 def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
     """Lists the record files that a flag names, or the shards if it names manifests alone.
-    InputError if a file does not exist, or a .json file is not a manifest."""
+
+    Raises:
+        InputError: a file does not exist, or a .json file is not a manifest.
+    """
     paths = files.find_files(patterns, flag)
     return [path for path in paths if not path.endswith(".json")] or files.find_files(
         [files.join_path(os.path.dirname(path), shard["name"])

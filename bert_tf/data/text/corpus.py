@@ -168,7 +168,7 @@ class _Text:
         end = size
         while (last := read_piece((whole._replace(start=max(end - 1, 0), end=end),))) == b"\r":
             end -= 1
-        added = b"\n" * (last not in (b"", b"\n"))
+        added = b"" if last in (b"", b"\n") else b"\n"
         if self._by_file:
             added += FILE_END_BYTES
         self._files.append(whole._replace(added=added))

@@ -213,9 +213,15 @@ class PythonRandom:
 
 
 def _do_shuffles(words, starts, sizes, most):
-    """What shuffles leave at the first places, thousands of them at once: uint16 [M, most], whose
-    row m begins with the first of 0 .. sizes[m] - 1 shuffled. `words`: uint32, the block; `starts`
-    and `sizes`: int [M], where each shuffle begins in it, and its number of items."""
+    """What shuffles leave at the first places, thousands of them at once, as arrays.
+
+    Args:
+        words: uint32, the block.
+        starts, sizes: int [M], where each shuffle begins in the block, and its number of items.
+
+    Returns:
+        uint16 [M, most]: row m begins with the first of 0 .. sizes[m] - 1 shuffled.
+    """
     by_size = np.argsort(-sizes, kind="stable")
     word, left = starts[by_size], sizes[by_size]
     count, longest = len(left), int(left[0])

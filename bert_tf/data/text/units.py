@@ -22,10 +22,18 @@ SPACES = re.compile("[ \t]+")
 
 
 class TaggedText:
-    """Sentences of tagged words, lines as of `corpus.decode`, and their units. `column`: of the
-    tags, -1 the last; None if runs of a tag are not units. The attribute `lines` has the words of
-    each sentence with a blank between, and an empty line after a document. InputError if a line has
-    no such column, or a tag that is neither IOB1 nor BIO."""
+    """Sentences of tagged words as lines of text, and their units.
+
+    Args:
+        lines: see `corpus.decode`.
+        column: of the tags, -1 the last; None if runs of a tag are not units.
+
+    Attributes:
+        lines: the words of each sentence with a blank between, and an empty line after a document.
+
+    Raises:
+        InputError: a line has no such column, or a tag that is neither IOB1 nor BIO.
+    """
 
     def __init__(self, lines: Iterable[str], tokenizer, column: int | None,
                  paths: Sequence[str]) -> None:

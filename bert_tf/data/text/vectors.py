@@ -58,8 +58,14 @@ class Rows:
 
 
 class Texts:
-    """Texts as ids, cut to `max_seq_length`, at least 3; any of them may be packed into a batch.
-    `lengths`, int [N], are the tokens of each, special tokens included."""
+    """Texts as ids, cut to fit; any of them may be packed into a batch.
+
+    Args:
+        max_seq_length: the most tokens of a text, at least 3.
+
+    Attributes:
+        lengths: int [N], tokens of each, special tokens included.
+    """
 
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
         self._vocabulary = tokenizer.vocabulary

@@ -86,7 +86,7 @@ class PronounRanking(MultipleChoice):
         layout, texts = vocabulary.layout, []
         for example in examples:
             before, after, *both = example.texts
-            blank = " " * before[-1:].isspace()
+            blank = " " if before[-1:].isspace() else ""
             begin = str if before else tokenizer.at_start
             texts += [tokenizer.at_start(before.rstrip()), after,
                       *(begin(blank + candidate) for candidate in both)]

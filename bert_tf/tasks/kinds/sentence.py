@@ -316,10 +316,14 @@ def with_range(options: Mapping[str, Any], labels: Iterable[float]) -> dict[str,
 def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,
                    max_qa_length: int, carry_choices: bool) -> tuple[dict, np.ndarray]:
     """Encodes N contexts, each with C choices, and shortens the contexts alone (zihangdai/xlnet
-    run_race.py, convert_single_example). `max_qa_length`: number of a choice's last tokens that are
-    kept; `carry_choices`: whether a context joined with a choice that fits is the context of later
-    choices. Returns input_ids, input_mask, segment_ids [N * C, S], and whether each was cut, bool
-    [N * C]."""
+    run_race.py, convert_single_example). Returns input_ids, input_mask, segment_ids [N * C, S], and
+    whether each was cut, bool [N * C].
+
+    Args:
+        max_qa_length: number of a choice's last tokens that are kept.
+        carry_choices: whether a context joined with a choice that fits is the context of later
+            choices.
+    """
     vocabulary = tokenizer.vocabulary
     layout, parts, is_cut = vocabulary.layout, [], []
     room = layout.room(max_seq_length, True)

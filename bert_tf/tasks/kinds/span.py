@@ -108,9 +108,9 @@ class Span(Kind):
         span_options = _span_options(options, max_seq_length)
         spans = cut_spans(paragraphs, tokenizer, span_options)
         outputs = run(spans.features(0, len(spans.start), span_options, tokenizer.vocabulary))
-        found = squad_answers.find_answers(spans, outputs, tokenizer,
-                                           _taken(AnswerOptions, options))
-        return [prediction.describe(options.get(THRESHOLD, 0.0)) for prediction in found]
+        predictions = squad_answers.find_answers(spans, outputs, tokenizer,
+                                                 _taken(AnswerOptions, options))
+        return [prediction.describe(options.get(THRESHOLD, 0.0)) for prediction in predictions]
 
 
 def _style(options):

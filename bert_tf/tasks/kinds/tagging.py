@@ -208,7 +208,7 @@ class Tagging(LabelledKind):
         path = os.path.join(folder, f"{source.split}_predictions.txt")
         with write_aside(path) as file:
             for example, last, *sentence in zip(examples, examples[:1] + examples, *columns):
-                file.write("\n" * (example.document != last.document))
+                file.write("" if example.document == last.document else "\n")
                 lines = (" ".join(cell.replace(" ", _NO_BREAK) for cell in line)
                          for line in zip(*sentence, strict=True))
                 print(*lines, sep="\n", end="\n\n", file=file)
