@@ -49,7 +49,8 @@ for negative, positive in ((-11, -8), (6, 9), (-2, 1)):
     best = (2 * precision * recall / np.maximum(precision + recall, 1e-9)).max()
     found[negative] = (*unitxt(probabilities), *unitxt(logits), best)
     print(f"logits about {negative} and {positive}, probabilities {probabilities.min():.5f} to"
-          f" {probabilities.max():.5f}, AUC {roc_auc_score(gold, probabilities):.3f}: best F1 {found[negative][0]:.2f} at {found[negative][1]},"
+          f" {probabilities.max():.5f}, AUC {roc_auc_score(gold, probabilities):.3f}:"
+          f" best F1 {found[negative][0]:.2f} at {found[negative][1]},"
           f" of the logits {found[negative][2]:.2f}, scikit-learn {best:.2f}")
 for negative in (-11, 6):
     assert found[negative][0] < 0.6, "all thresholds are tested now"
