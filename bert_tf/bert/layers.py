@@ -88,15 +88,13 @@ class Embeddings(FromConfig, keras.layers.Layer):
     def output_shape(self) -> tuple[int | None, ...]:
         return None, None, self.config.embedding_output_width
 
-    def table(self, name: str, rows: int, initializer: Any = None) -> keras.Variable:
-        return self.add_weight((rows, self.config.embedding_width), initializer, name=name)
-
     def build(self, input_shape: Any = None) -> None:
-        self.word_embeddings = self.table("word_embeddings", self.config.vocab_size)
-        self.segment_embeddings = self.table("token_type_embeddings", self.config.type_vocab_size)
-        self.position_embeddings = self.table("position_embeddings",
-                                              self.config.max_position_embeddings)
-        self.norm.build()
+        config = self.config
+        self.word_embeddings = self.add_table("word_embeddings", config.vocab_size)
+        self.segment_embeddings = self.add_table("token_type_embeddings", config.type_vocab_size)
+        self.position_embeddings = self.add_table("position_embeddings",
+                                                  config.max_position_embeddings)
+        super().build()
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, positions: Tensor | None = None,
@@ -175,11 +173,6 @@ class SelfAttention(FromConfig, keras.layers.Layer):
     def make_projection(self, name: str) -> keras.layers.Dense | None:
         return self.dense(self.num_heads * self.config.head_size, name)
 
-    def build(self, input_shape: Any = None) -> None:
-        for layer in (self.query, self.key, self.value):
-            if layer:
-                layer.build((None, None, self.config.hidden_size))
-
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
         """Returns the heads' outputs and their attention.
@@ -254,12 +247,8 @@ class Residual(FromConfig, keras.layers.Layer):
     def __init__(self, config: BertConfig, input_size: int, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.input_size = input_size
-        self.projection = self.dense(config.hidden_size)
+        self.projection = self.dense(config.hidden_size, inputs=input_size)
         self.norm = LayerNorm(config, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.projection.build((None, None, self.input_size))
-        self.norm.build()
 
     def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """[B, S, input_size] and the residual [B, S, H] -> [B, S, H]."""
@@ -276,6 +265,8 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
     """Self-attention and a feed-forward network, each normalised after its residual."""
 
     attention_class: Any = SelfAttention
+    scopes = {**dict.fromkeys(("attention", "attention_output"), "attention"),
+              "intermediate": "intermediate"}
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -293,17 +284,6 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         """Makes a feed-forward network, F = `width`."""
         self.intermediate = self.dense(width, activation=ACTIVATIONS[self.config.hidden_act])
         self.output_ = Residual(self.config, width, name="output", dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        # Parts that layers share are built once.
-        if not self.attention.built:
-            with keras.name_scope("attention"):
-                self.attention.build()
-                self.attention_output.build()
-        if not self.intermediate.built:
-            with keras.name_scope("intermediate"):
-                self.intermediate.build((None, None, self.config.hidden_size))
-            self.output_.build()
 
     def call(self, x: Tensor, bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
@@ -329,10 +309,6 @@ class PredictionLayer(FromConfig, keras.layers.Layer):
         activation = self.config.prediction_act or self.config.hidden_act
         self.transform = self.dense(width, activation=ACTIVATIONS[activation])
         self.norm = LayerNorm(self.config, width, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.transform.build((None, None, self.config.hidden_size))
-        self.norm.build()
 
     def call(self, x: Tensor) -> Tensor:
         """float [..., H] -> [..., X]."""

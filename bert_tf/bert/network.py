@@ -64,20 +64,6 @@ class Bert(Changeable, Network):
         """Makes the layer between `pool`'s vector and `pooled_output`; None for none."""
         return self.dense(self.config.hidden_size, activation="tanh")
 
-    def build(self, input_shape: Any = None) -> None:
-        if not self.embeddings.built:
-            self.embeddings.build()
-        self.build_layers()
-        if self.pooler:
-            with keras.name_scope("pooler"):
-                self.pooler.build((None, self.config.hidden_size))
-
-    def build_layers(self) -> None:
-        with keras.name_scope("encoder"):
-            for layer in self.layers_:
-                if not layer.built:
-                    layer.build()
-
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         """Returns the outputs before the first layer: `embedding_output` [B, S, E], and a
         subclass's further ones."""

@@ -63,14 +63,12 @@ class MaskedLM(Objective):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        self.transform.build()
+        super().build()
         make_bias = variant("output_bias", self.config) or self.add_weight
         self.output_bias = make_bias((self.config.vocab_size,), "zeros", name="output_bias")
         if not self.tied:
             self.output_weights = self.add_weight(
                 (self.config.vocab_size, self.config.prediction_width), name="output_weights")
-        if self.extra:
-            self.extra.build()
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:

@@ -4,6 +4,7 @@ table `_VARIANTS` has what other systems put in the place of a part of BERT."""
 import contextlib
 import importlib
 import os
+import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
@@ -23,6 +24,8 @@ _OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
 # Features that are places in a table, and the configuration's number of its rows.
 _ROWS = {**dict.fromkeys(("input_ids", "encoder_input_tokens", "decoder_input_tokens"),
                          "vocab_size"), "segment_ids": "type_vocab_size"}
+# How the names of a network's weights begin.
+_PLACES = ("embeddings", "embeddings_project", "encoder", "decoder", "logits", "pooler")
 
 register = keras.saving.register_keras_serializable("bert_tf")
 # Of each part: whether a configuration replaces it, and what makes the replacement.
@@ -153,10 +156,12 @@ class FromConfig(InCheckpoints):
         part: the part of a model that its dense layers belong to: "layer" of the encoder, "pooler",
             "head" of a task; None for others.
         config_keys: arguments of a class's `__init__`, and attributes, that `get_config` holds.
+        scopes: by the attributes of parts, names above theirs in the paths of weights.
     """
 
     part: str | None = "layer"
     config_keys: tuple[str, ...] = ()
+    scopes: Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(self, config: Sizes, **kwargs: Any):
         _check_policy(kwargs.get("dtype"))
@@ -182,15 +187,41 @@ class FromConfig(InCheckpoints):
         return super().add_weight(  # type: ignore[misc]
             shape, initializer or self.initializer(), **{"autocast": False, **kwargs})
 
+    def add_table(self, name: str, rows: int, initializer: Any = None) -> Any:
+        """Adds a table of embeddings, [rows, E]."""
+        return self.add_weight((rows, self.config.embedding_width), initializer, name=name)
+
     def dense(self, units: int, name: str = "dense", activation: Any = None,
-              initializer: Any = None, use_bias: bool = True) -> keras.layers.Dense:
+              initializer: Any = None, use_bias: bool = True, inputs: int | None = None
+              ) -> keras.layers.Dense:
         """Makes a dense layer with a 2-D kernel, in this layer's dtype. `initializer` is the
-        kernel's; None: a truncated normal."""
+        kernel's; None: a truncated normal. `inputs` is the width that it reads; None: H."""
         options = {"name": name, "kernel_initializer": initializer or self.initializer(),
                    "dtype": self.dtype_policy}  # type: ignore[attr-defined]
         if make := variant("dense", self.config):
-            return make(self.config, self.part, units, activation, use_bias, **options)
-        return Dense(units, activation, use_bias, **options)
+            layer = make(self.config, self.part, units, activation, use_bias, **options)
+        else:
+            layer = Dense(units, activation, use_bias, **options)
+        if inputs is None:
+            inputs = self.config.hidden_size
+        layer.width_read = inputs       # 0 where all heads or units before it are pruned
+        return layer
+
+    def scope_of(self, part: Any) -> str:
+        """The names above a part's in the paths of its weights, as in Google's files."""
+        return next((scope for name, scope in self.scopes.items()
+                     if getattr(self, name, None) is part), "")
+
+    def build(self, input_shape: Any = None) -> None:
+        """Builds the parts that are not built yet: those that layers share are built once. They
+        read vectors of the width that `dense` was given, or H."""
+        for part in self._layers:
+            if part.built:
+                continue
+            with contextlib.ExitStack() as stack:
+                for name in self.scope_of(part).split():
+                    stack.enter_context(keras.name_scope(name))
+                part.build((None, None, getattr(part, "width_read", self.config.hidden_size)))
 
     def get_config(self) -> dict[str, Any]:
         settings = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
@@ -310,6 +341,13 @@ class Network(TakesFeatures, FromConfig, keras.Model):
     def embedding_table(self) -> keras.Variable:
         """The variable [V, E] of word embeddings."""
         return self.embeddings.word_embeddings
+
+    def scope_of(self, part: Any) -> str:
+        if part.name in _PLACES:
+            return ""
+        if part is getattr(self, "pooler", None):
+            return "pooler"
+        return "encoder"
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike, **options: Any) -> Self:

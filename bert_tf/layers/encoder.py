@@ -32,20 +32,18 @@ class EncoderEmbeddings(RoundsTables, Embeddings):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-        self.word_embeddings = self.table("word_embeddings", config.vocab_size)
+        self.word_embeddings = self.add_table("word_embeddings", config.vocab_size)
         self.segment_embeddings: Any = None
         if config.segment_types:
-            self.segment_embeddings = self.table("token_type_embeddings", config.segment_types,
-                                                 None if config.has_segments else "zeros")
+            self.segment_embeddings = self.add_table("token_type_embeddings", config.segment_types,
+                                                     None if config.has_segments else "zeros")
         self.position_embeddings: Any = None
         if config.position_rows:
-            self.position_embeddings = self.table("position_embeddings", config.position_rows)
+            self.position_embeddings = self.add_table("position_embeddings", config.position_rows)
         self.task_embeddings = None
         if config.task_types:
-            self.task_embeddings = self.table("task_type_embeddings", config.task_types)
-        self.norm.build()
-        if self.ranges:
-            self.ranges.build()
+            self.task_embeddings = self.add_table("task_type_embeddings", config.task_types)
+        super(Embeddings, self).build()     # the other parts
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, positions: Tensor | None = None,

@@ -40,7 +40,8 @@ class BertEncoder(Bert):
         self.embeddings_project: Any = None
         if self.config.projects:
             self.embeddings_project = self.dense(self.config.hidden_size, "embeddings_project",
-                                                 initializer=self.config.head_initializer)
+                                                 initializer=self.config.head_initializer,
+                                                 inputs=self.config.embedding_width)
         layers: dict[tuple[int, int], EncoderLayer] = {}
         attentions: dict[int, EncoderLayer] = {}
         feed_forwards: dict[int, EncoderLayer] = {}
@@ -62,11 +63,6 @@ class BertEncoder(Bert):
         if not self.config.has_pooler:
             return None
         return self.dense(self.config.hidden_size, activation=_POOLERS[self.config.pooler_type])
-
-    def build_layers(self) -> None:
-        if self.embeddings_project:
-            self.embeddings_project.build((None, None, self.config.embedding_width))
-        super().build_layers()
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         # Embeddings that are shared with a plain BERT know no tasks.

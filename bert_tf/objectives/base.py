@@ -210,7 +210,8 @@ class LinearHead(Objective):
                                                dtype=kwargs.get("dtype"))
         self.dropout_rate, self.reader_size, self.orders = dropout_rate, reader_size, orders
         self.reader: Any = reader
-        self.classifier = self.dense(units, initializer=config.head_initializer)
+        self.classifier = self.dense(units, initializer=config.head_initializer,
+                                     inputs=getattr(reader, "width", None))
         self.build()
 
     @property
@@ -221,13 +222,6 @@ class LinearHead(Objective):
     def output_shape(self) -> tuple[int | None, ...]:
         places = (None,) if self.source == "pooled_output" else (None, None)
         return (*places, self.classifier.units)
-
-    def build(self, input_shape: Any = None) -> None:
-        width = self.config.hidden_size
-        if self.reader is not None:
-            self.reader.build()
-            width = self.reader.width
-        self.classifier.build((None, width))
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:

@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 from keras import ops
 
 from bert_tf.bert.layers import LayerNorm
@@ -101,6 +100,8 @@ class ConditionalSpan(Objective):
     sequences = ("segment_ids",)
     config_keys = ("form", "joint", "uses_starts", "num_starts", "num_ends", "dropout_rate")
     output_shape = (None, None)
+    scopes = {**dict.fromkeys(("end_hidden", "end_norm", "end"), "end"),
+              **dict.fromkeys(("answerable_hidden", "answerable"), "answerable")}
 
     def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
@@ -111,30 +112,19 @@ class ConditionalSpan(Objective):
         self.num_starts, self.num_ends = num_starts, num_ends
         self._form = FORMS[form]
         self.dropout_rate = self._form.dropout_rate if dropout_rate is None else dropout_rate
-        initializer = config.head_initializer
+        initializer, width = config.head_initializer, self._form.width or config.hidden_size
         self.start = self.dense(1, name="start", initializer=initializer)
-        self.end = self.dense(1, initializer=initializer)
-        self.answerable = self.dense(1, initializer=initializer)
+        self.end = self.dense(1, initializer=initializer, inputs=joint * width or None)
+        self.answerable = self.dense(1, initializer=initializer,
+                                     inputs=uses_starts * width or None)
         self.answerable.use_bias = self._form.has_bias or not uses_starts
-        hidden = {"units": self._form.width or config.hidden_size, "name": "hidden",
+        hidden = {"units": width, "name": "hidden", "inputs": 2 * config.hidden_size,
                   "activation": ACTIVATIONS[self._form.activation], "initializer": initializer}
         self.end_hidden = self.dense(**hidden) if joint else None
         self.end_norm = (LayerNorm(config, dtype=self.dtype_policy)
                          if joint and self._form.normalizes else None)
         self.answerable_hidden = self.dense(**hidden) if uses_starts else None
         self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        width = self.config.hidden_size
-        self.start.build((None, None, width))
-        for name, hidden, last in (("end", self.end_hidden, self.end),
-                                   ("answerable", self.answerable_hidden, self.answerable)):
-            with keras.name_scope(name):
-                if hidden is not None:
-                    hidden.build((None, 2 * width))
-                if name == "end" and self.end_norm is not None:
-                    self.end_norm.build()
-                last.build((None, width if hidden is None else hidden.units))
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None

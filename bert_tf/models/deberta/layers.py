@@ -48,12 +48,8 @@ class DebertaEmbeddings(EncoderEmbeddings):
         super().__init__(config, **kwargs)
         self.projection = None
         if config.embedding_size:
-            self.projection = self.dense(config.hidden_size, "embed_proj", use_bias=False)
-
-    def build(self, input_shape: Any = None) -> None:
-        super().build(input_shape)
-        if self.projection:
-            self.projection.build((None, None, self.config.embedding_width))
+            self.projection = self.dense(config.hidden_size, "embed_proj", use_bias=False,
+                                         inputs=config.embedding_width)
 
     def normalise(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
         if self.projection:
@@ -106,8 +102,7 @@ class DistanceEmbeddings(FromConfig, keras.layers.Layer):
         if config.relative_attention:
             self.weight = self.add_weight(
                 (config.relative_attention_num_buckets, config.hidden_size), name="weight")
-        if self.norm:
-            self.norm.build()
+        super().build()
 
     def call(self, x: Tensor) -> Tensor:
         """Any tensor, which only shows the dtype -> float [R, H]."""
@@ -142,12 +137,6 @@ class DisentangledAttention(SelfAttention):
         terms = config.distance_terms * (not config.share_att_key)
         self.pos_key = self.make_projection("pos_key") if "c2p" in terms else None
         self.pos_query = self.make_projection("pos_query") if "p2c" in terms else None
-
-    def build(self, input_shape: Any = None) -> None:
-        super().build(input_shape)
-        for layer in (self.pos_key, self.pos_query):
-            if layer:
-                layer.build((None, None, self.config.hidden_size))
 
     def look(self, x: Tensor, seen: Tensor, bias: Tensor | None, dropout_seed: Tensor | None
              ) -> tuple[Tensor, dict[str, Tensor]]:
@@ -205,7 +194,7 @@ class Convolution(FromConfig, keras.layers.Layer):
         self.kernel = self.add_weight(
             (config.conv_kernel_size, width // config.conv_groups, width), name="kernel")
         self.bias = self.add_weight((width,), "zeros", name="bias")
-        self.norm.build()
+        super().build()
 
     def call(self, x: Tensor, output: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """The layer's input and output, [B, S, H] -> [B, S, H]. Padding must be 0 in the input."""

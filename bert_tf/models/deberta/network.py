@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 from keras import ops
 
 from bert_tf.bert.layers import check_length, padding_bias
@@ -46,13 +45,6 @@ class Deberta(BertEncoder):
     def make_pooler(self) -> Any:
         return self.dense(self.config.hidden_size,
                           activation=ACTIVATIONS[self.config.pooler_hidden_act])
-
-    def build_layers(self) -> None:
-        with keras.name_scope("encoder"):
-            self.distances.build()
-            if self.convolution:
-                self.convolution.build()
-        super().build_layers()
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
         """See `Bert.make_bias`; padding sees no token."""

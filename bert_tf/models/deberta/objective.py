@@ -16,7 +16,6 @@ class ReplacedTokenInContext(ReplacedToken):
 
     def build(self, input_shape: Any = None) -> None:
         self.norm = LayerNorm(self.config, dtype=self.dtype_policy)
-        self.norm.build()
         super().build()
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,

@@ -76,10 +76,6 @@ class ReplacedToken(Objective):
         self.classifier = Dense(1, name="dense_1", dtype=self.dtype_policy)
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:
-        for layer in (self.transform, self.classifier):
-            layer.build((None, None, self.config.hidden_size))
-
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
         """`sequence_output`, float [B, S, H] -> float32 logits [B, S]."""

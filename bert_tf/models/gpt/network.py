@@ -21,11 +21,9 @@ class GPTEmbeddings(FromConfig, keras.layers.Layer):
     """The sum of a word's and a position's row of one table. Dropout applies to the table."""
 
     def build(self, input_shape: Any = None) -> None:
-        config = self.config
-        self.word_embeddings = self.add_weight((config.vocab_size, config.hidden_size),
-                                               name="word_embeddings")
-        self.position_embeddings = self.add_weight(
-            (config.max_position_embeddings, config.hidden_size), name="position_embeddings")
+        self.word_embeddings = self.add_table("word_embeddings", self.config.vocab_size)
+        self.position_embeddings = self.add_table("position_embeddings",
+                                                  self.config.max_position_embeddings)
 
     def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """integer [B, S] -> float [B, S, H], and the table [V + P, H] with its dropout. ValueError:

@@ -110,23 +110,19 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.transformation: Any = None
         if config.transformed_size:
-            self.transformation = self.dense(config.hidden_size, "embedding_transformation")
+            self.transformation = self.dense(config.hidden_size, "embedding_transformation",
+                                             inputs=config.transformed_size)
         self.norm = make_norm(config, config.hidden_size, self.dtype_policy, is_outer=True)
         self.make_ranges()
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-        self.word_embeddings = self.add_weight((config.vocab_size, config.embedding_width),
-                                               name="word_embeddings")
+        self.word_embeddings = self.add_table("word_embeddings", config.vocab_size)
         self.segment_embeddings = self.add_weight((config.type_vocab_size, config.hidden_size),
                                                   name="token_type_embeddings")
         self.position_embeddings = self.add_weight(
             (config.max_position_embeddings, config.hidden_size), name="position_embeddings")
-        if self.transformation:
-            self.transformation.build((None, None, config.transformed_size))
-        self.norm.build()
-        if self.ranges:
-            self.ranges.build()
+        super().build()
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, training: bool = False,
@@ -160,12 +156,8 @@ class NormedDense(FromConfig, keras.layers.Layer):
                  dropout_rate: float = 0.0, is_outer: bool = False, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.input_size, self.width, self.dropout_rate = input_size, width, dropout_rate
-        self.projection, self.is_outer = self.dense(width), is_outer
+        self.projection, self.is_outer = self.dense(width, inputs=input_size), is_outer
         self.norm = make_norm(config, width, self.dtype_policy, in_layer=True, is_outer=is_outer)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.projection.build((None, None, self.input_size))
-        self.norm.build()
 
     def call(self, x: Tensor, residual: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
@@ -180,20 +172,13 @@ class MobileAttention(FromConfig, keras.layers.Layer):
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
-        for name in ("query", "key", "value"):
-            setattr(self, name, self.dense(config.inner_size, name))
+        for name, width in (("query", config.query_size), ("key", config.query_size),
+                            ("value", config.value_size)):
+            setattr(self, name, self.dense(config.inner_size, name, inputs=width))
         self.ranges: Any = None
         if rounds_all(config):
             self.ranges = MovingRanges(("scores", "masked", "summed", "context"),
                                        config.quantisation)
-
-    def build(self, input_shape: Any = None) -> None:
-        for layer, width in ((self.query, self.config.query_size),
-                             (self.key, self.config.query_size),
-                             (self.value, self.config.value_size)):
-            layer.build((None, None, width))
-        if self.ranges:
-            self.ranges.build()
 
     def call(self, x: Tensor, values: Tensor, attended: Attended, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None, training: bool = False
@@ -238,21 +223,18 @@ class MobileAttention(FromConfig, keras.layers.Layer):
 class FeedForward(FromConfig, keras.layers.Layer):
     """A feed-forward network with its residual, of width A."""
 
+    scopes = {"intermediate": "intermediate"}
+
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         inner = config.inner_size
-        self.intermediate = self.dense(config.intermediate_size,
+        self.intermediate = self.dense(config.intermediate_size, inputs=inner,
                                        activation=ACTIVATIONS[config.hidden_act])
         self.output_ = NormedDense(config, config.intermediate_size, inner, self.residual_dropout,
                                    self.is_last, name="output", dtype=self.dtype_policy)
 
     # A network before the layer's own never has dropout.
     residual_dropout, is_last = 0.0, False
-
-    def build(self, input_shape: Any = None) -> None:
-        with keras.name_scope("intermediate"):
-            self.intermediate.build((None, None, self.config.inner_size))
-        self.output_.build()
 
     def transform(self, x: Tensor, dropout_seed: Tensor | None = None,
                   unit_mask: Tensor | None = None) -> Tensor:
@@ -271,6 +253,9 @@ class MobileBertLayer(FeedForward):
     """Self-attention and feed-forward networks between two bottlenecks."""
 
     is_last = True
+    scopes = {**dict.fromkeys(("input_bottleneck", "query_bottleneck"), "bottleneck"),
+              **dict.fromkeys(("attention", "attention_output"), "attention"),
+              "output_bottleneck": "output", **FeedForward.scopes}
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -294,21 +279,6 @@ class MobileBertLayer(FeedForward):
     def residual_dropout(self) -> float:    # type: ignore[override]
         """The rate of dropout before an inner residual."""
         return 0.0 if self.config.use_bottleneck else self.config.hidden_dropout_prob
-
-    def build(self, input_shape: Any = None) -> None:
-        with keras.name_scope("bottleneck"):
-            for part in (self.input_bottleneck, self.query_bottleneck):
-                if part:
-                    part.build()
-        with keras.name_scope("attention"):
-            self.attention.build()
-            self.attention_output.build()
-        for network in self.further:
-            network.build()
-        super().build()
-        if self.output_bottleneck:
-            with keras.name_scope("output"):
-                self.output_bottleneck.build()
 
     def call(self, x: Tensor, attended: Attended,     # type: ignore[override]
              dropout_seed: Tensor | None = None, head_mask: Tensor | None = None,

@@ -170,9 +170,6 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
             self.layer_norm = make_norm(config, dtype=self.dtype_policy)
         self.qkv = self.dense(3 * config.hidden_size, "qkv", use_bias=config.attention_bias)
 
-    def build(self, input_shape: Any = None) -> None:
-        self.qkv.build((None, None, self.config.hidden_size))
-
     @property
     def value(self) -> keras.layers.Dense:
         """The projection whose last columns are the values."""
@@ -253,6 +250,8 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
     """Attention and a gated feed-forward network, each behind a norm, and added to its input."""
 
     config_keys = ("number",)
+    scopes = {"attention": "attention", "attention_output": "attention output",
+              "intermediate": "intermediate", "output_": "output"}
 
     def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -263,21 +262,14 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
         self.norm = make_norm(config, dtype=policy)
         self.intermediate = self.dense(2 * config.intermediate_size, use_bias=config.mlp_bias)
         self.output_ = self.dense(config.hidden_size, use_bias=config.mlp_bias,
-                                  initializer=config.output_initializer)
+                                  initializer=config.output_initializer,
+                                  inputs=config.intermediate_size)
 
     def build(self, input_shape: Any = None) -> None:
-        width = self.config.hidden_size
-        with keras.name_scope("attention"):
-            if self.attention.layer_norm:       # whose name is not within "self"
+        if self.attention.layer_norm:       # whose name is not within "self"
+            with keras.name_scope("attention"):
                 self.attention.layer_norm.build()
-            self.attention.build()
-            with keras.name_scope("output"):
-                self.attention_output.build((None, None, width))
-        self.norm.build()
-        with keras.name_scope("intermediate"):
-            self.intermediate.build((None, None, width))
-        with keras.name_scope("output"):
-            self.output_.build((None, None, self.config.intermediate_size))
+        super().build()
 
     def call(self, x: Tensor, bias: Seen, dropout_seed: Tensor | None = None,
              head_mask: Tensor | None = None, unit_mask: Tensor | None = None

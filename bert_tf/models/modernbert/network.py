@@ -7,7 +7,6 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 from keras import ops
 
 from bert_tf.bert.layers import check_length, padding_bias
@@ -62,14 +61,6 @@ class ModernBert(Bert):
 
     def make_pooler(self) -> HiddenLayer:
         return HiddenLayer(self.config, name="pooler", dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        if not self.embeddings.built:
-            self.embeddings.build()
-        self.build_layers()
-        with keras.name_scope("encoder"):
-            self.final_norm.build()
-        self.pooler.build()
 
     def make_bias(self, inputs: Mapping[str, Any], attention_bias: Tensor | None) -> Seen:
         config, mask = self.config, inputs.get("input_mask")

@@ -65,8 +65,3 @@ class MPNet(BertEncoder):
         for layer in layers:
             layer.attention.distance_bias = self.distance_bias
         return layers
-
-    def build_layers(self) -> None:
-        with keras.name_scope("encoder"):
-            self.distance_bias.build()
-        super().build_layers()

@@ -127,23 +127,22 @@ class CharacterCnn(FromConfig, keras.layers.Layer):
             if config.activation == "relu" else _normal(size * width))
             for i, (size, count) in enumerate(config.filters)]
         self.carries, self.transforms = (
-            [self.dense(total, f"highway_{i}_{name}", initializer=_normal(total))
+            [self.dense(total, f"highway_{i}_{name}", initializer=_normal(total), inputs=total)
              for i in range(config.n_highway)] for name in ("carry", "transform"))
         for carry in self.carries:
             carry.bias_initializer = keras.initializers.Constant(_FIRST_CARRY)
         self.projection: Any = None
         if total != config.projection_dim:
             self.projection = self.dense(config.projection_dim, "projection",
-                                         initializer=_normal(total))
+                                         initializer=_normal(total), inputs=total)
 
     def build(self, input_shape: Any = None) -> None:
-        width, total = self.config.char_embedding_dim, self.config.num_filters
+        width = self.config.char_embedding_dim
         self.table = self.add_weight((N_CHARACTERS, width), keras.initializers.RandomUniform(-1, 1),
                                      name="char_embeddings")
         for convolution in self.convolutions:
             convolution.build((None, self.config.max_characters_per_token, width))
-        for layer in (*self.carries, *self.transforms, *filter(None, [self.projection])):
-            layer.build((None, total))
+        super().build()
 
     def call(self, char_ids: Tensor) -> Tensor:
         """integer [B, S, W], 0 where there is no word -> float [B, S, projection_dim]."""

@@ -72,13 +72,6 @@ class Elmo(Network):
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:
-        self.embeddings.build()
-        with keras.name_scope("encoder"):
-            for way in WAYS:
-                for lstm in self.lstms[way]:
-                    lstm.build()
-
     @property
     def embedding_table(self) -> keras.Variable:
         """The variable of the embeddings: of characters, or [V, P] of words."""
@@ -199,12 +192,6 @@ class SequenceLstm(Network):
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:
-        self.embeddings.build()
-        with keras.name_scope("encoder"):
-            for lstm in self.lstms:
-                lstm.build()
-
     def take_counts(self, counts: Any) -> None:
         """Sets each token's frequency in the training text, int [V]."""
         self.embeddings.token_counts.assign(ops.cast(counts, "float32"))
@@ -255,18 +242,10 @@ class BiLstm(Network):
                                     dtype=self.dtype_policy)
         self.lstms = [Lstm(config.embedding_size, config.lstm_size, name=way,
                            dtype=self.dtype_policy) for way in ("forward", "backward")]
-        self.pooler = self.dense(config.hidden_size, activation="relu",
+        self.pooler = self.dense(config.hidden_size, activation="relu", inputs=config.read_width,
                                  initializer=keras.initializers.GlorotUniform())
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        self.embeddings.build()
-        with keras.name_scope("encoder"):
-            for lstm in self.lstms:
-                lstm.build()
-        with keras.name_scope("pooler"):
-            self.pooler.build((None, self.config.read_width))
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:

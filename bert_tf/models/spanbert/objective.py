@@ -35,7 +35,8 @@ class SpanBoundary(Objective):
         super().__init__(config, **kwargs)
         self.max_targets = max_targets
         activation = ACTIVATIONS[config.hidden_act]
-        self.dense_0 = self.dense(config.hidden_size, "dense_0", activation=activation)
+        self.dense_0 = self.dense(config.hidden_size, "dense_0", activation=activation,
+                                  inputs=2 * config.hidden_size + PLACE_WIDTH)
         self.norm_0 = LayerNorm(config, name="LayerNorm_0", dtype=self.dtype_policy)
         self.dense_1 = self.dense(config.embedding_width, "dense_1", activation=activation)
         self.norm_1 = LayerNorm(config, config.embedding_width, name="LayerNorm_1",
@@ -45,10 +46,7 @@ class SpanBoundary(Objective):
     def build(self, input_shape: Any = None) -> None:
         self.position_embeddings = self.add_weight((self.max_targets, PLACE_WIDTH),
                                                    name="position_embeddings")
-        self.dense_0.build((None, None, 2 * self.config.hidden_size + PLACE_WIDTH))
-        self.dense_1.build((None, None, self.config.hidden_size))
-        self.norm_0.build()
-        self.norm_1.build()
+        super().build()
         self.output_bias = self.add_weight((self.config.vocab_size,), "zeros", name="output_bias")
 
     @property

@@ -113,15 +113,9 @@ class T5Attention(FromConfig, keras.layers.Layer):
         self.layer_norm = RMSNorm(config, dtype=self.dtype_policy)
         self.query, self.key, self.value, self.output_ = (
             self.dense(units, name, use_bias=False, initializer=keras.initializers.RandomNormal(
-                stddev=factor * inputs**-0.5)) for name, units, inputs in (
-                    ("query", learned, width * config.d_kv), ("key", learned, width),
-                    ("value", heads, width), ("output", width, heads)))
-
-    def build(self, input_shape: Any = None) -> None:
-        self.layer_norm.build()
-        for layer in (self.query, self.key, self.value):
-            layer.build((None, None, self.config.d_model))
-        self.output_.build((None, None, self.config.attention_width))
+                stddev=factor * size**-0.5), inputs=inputs) for name, units, inputs, size in (
+                    ("query", learned, width, width * config.d_kv), ("key", learned, width, width),
+                    ("value", heads, width, width), ("output", width, heads, heads)))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys, of learned heads, and values [B, N, S, D] of normed or encoded vectors [B, S,
@@ -181,12 +175,7 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
         dtype = "float32" if self.compute_dtype == "float16" else self.dtype_policy
         self.wo = Dense(config.d_model, use_bias=False, name="wo", dtype=dtype,
                         kernel_initializer=truncated(factor))
-
-    def build(self, input_shape: Any = None) -> None:
-        self.layer_norm.build()
-        for layer in self.hidden:
-            layer.build((None, None, self.config.d_model))
-        self.wo.build((None, None, self.config.d_ff))
+        self.wo.width_read = config.d_ff
 
     def call(self, x: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """float [B, S, H] -> [B, S, H]."""
@@ -215,11 +204,6 @@ class T5Layer(FromConfig, keras.layers.Layer):
         if reads_encoder:
             self.cross_attention = T5Attention(config, name="cross_attention", dtype=policy)
         self.feed_forward = T5FeedForward(config, name="feed_forward", dtype=policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        for layer in (self.attention, self.cross_attention, self.feed_forward):
-            if layer:
-                layer.build()
 
     def call(self, x: Tensor, bias: Any, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None,
@@ -285,9 +269,9 @@ class T5Embeddings(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-        self.word_embeddings = self.add_weight(
-            (config.vocab_size, config.d_model), keras.initializers.RandomNormal(
-                stddev=config.initializer_factor), name="word_embeddings")
+        self.word_embeddings = self.add_table("word_embeddings", config.vocab_size,
+                                              keras.initializers.RandomNormal(
+                                                  stddev=config.initializer_factor))
 
     def call(self, ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """integer [B, S] -> float [B, S, H]."""
@@ -316,10 +300,6 @@ class T5Stack(FromConfig, keras.layers.Layer):
         self.layers_: list[Any] = [T5Layer(config, reads_encoder, num_fixed, name=f"layer_{i}",
                                            dtype=policy) for i in range(count)]
         self.layer_norm = RMSNorm(config, dtype=policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        for part in (self.relative_bias, *self.layers_, self.layer_norm):
-            part.build()
 
     def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None,

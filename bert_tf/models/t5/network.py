@@ -54,13 +54,6 @@ class T5(Network):
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:
-        for layer in (self.embeddings, self.encoder_stack, self.decoder_stack):
-            if layer:
-                layer.build()
-        if self.logits_layer:
-            self.logits_layer.build((None, None, self.config.d_model))
-
     # A method: Keras saves the layers that a property returns a second time.
     def attentions(self) -> dict[str, Any]:
         """The layers of attention by name, in the order of `head_mask`: "encoder 1" and those

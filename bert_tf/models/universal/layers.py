@@ -41,9 +41,8 @@ class ScaledEmbeddings(FromConfig, keras.layers.Layer):
         config = self.config
         for name, rows in (("word_embeddings", config.vocab_size),
                            ("token_type_embeddings", config.type_vocab_size)):
-            setattr(self, name, self.add_weight(
-                (rows, config.hidden_size),
-                keras.initializers.RandomNormal(stddev=config.hidden_size**-0.5), name=name))
+            setattr(self, name, self.add_table(name, rows, keras.initializers.RandomNormal(
+                stddev=config.hidden_size**-0.5)))
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
@@ -68,6 +67,10 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
     and feed-forward network are normalised before, not after the residual, as in tensor2tensor (not
     in the paper). Attributes that a configuration does not ask for are None."""
 
+    scopes = {**dict.fromkeys(("attention_norm", "attention"), "attention"),
+              "attention_output": "attention output", "intermediate": "intermediate",
+              "output_": "output"}
+
     def __init__(self, config: UniversalConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy, width = self.dtype_policy, config.hidden_size
@@ -77,7 +80,7 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
         self.norm = LayerNorm(config, dtype=policy)
         self.intermediate = self.dense(config.intermediate_size, initializer=_INITIALIZER,
                                        activation=ACTIVATIONS[config.hidden_act])
-        self.output_ = self.dense(width, initializer=_INITIALIZER)
+        self.output_ = self.dense(width, initializer=_INITIALIZER, inputs=config.intermediate_size)
         self.halting: Any = None
         if config.halts:
             self.halting = Dense(
@@ -86,19 +89,8 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
         self.step_embeddings = None
 
     def build(self, input_shape: Any = None) -> None:
-        config, shape = self.config, (None, None, self.config.hidden_size)
-        with keras.name_scope("attention"):
-            self.attention_norm.build()
-            self.attention.build()
-            with keras.name_scope("output"):
-                self.attention_output.build(shape)
-        self.norm.build()
-        with keras.name_scope("intermediate"):
-            self.intermediate.build(shape)
-        with keras.name_scope("output"):
-            self.output_.build((None, None, config.intermediate_size))
-        if self.halting:
-            self.halting.build(shape)
+        super().build()
+        config = self.config
         if config.step_timing_signal_type == "learned":
             self.step_embeddings = self.add_weight(
                 (config.depth, config.hidden_size),

@@ -45,14 +45,6 @@ class UniversalTransformer(Network):
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:
-        self.embeddings.build()
-        with keras.name_scope("encoder"):
-            self.shared_layer.build()
-            self.norm.build()
-        with keras.name_scope("pooler"):
-            self.pooler.build((None, self.config.hidden_size))
-
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
              head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:

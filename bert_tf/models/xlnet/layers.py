@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_tf.bert.layers import LayerNorm, Residual, join_heads, split_heads
+from bert_tf.bert.layers import LayerNorm, Residual, TransformerLayer, join_heads, split_heads
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.functions import (
@@ -111,8 +111,7 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
             for name in ("query", "key", "value", "position"))
 
     def build(self, input_shape: Any = None) -> None:
-        for layer in (self.query, self.key, self.value, self.position):
-            layer.build((None, None, self.config.hidden_size))
+        super().build()
         self.segments = self.add_weight((2, self.config.n_head, self.config.d_head),
                                         name="seg_embed")
         if self.config.untie_r:
@@ -185,6 +184,8 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
     """Relative attention and a feed-forward network with the same weights for both streams: the
     content, and the queries, which know their positions and not their tokens."""
 
+    scopes = TransformerLayer.scopes
+
     def __init__(self, config: XLNetConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy = self.dtype_policy
@@ -193,14 +194,6 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
                                         dtype=policy)
         self.intermediate = self.dense(config.d_inner, activation=ACTIVATIONS[config.ff_activation])
         self.output_ = _Output(config, config.d_inner, True, name="output", dtype=policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        with keras.name_scope("attention"):
-            self.attention.build()
-            self.attention_output.build()
-        with keras.name_scope("intermediate"):
-            self.intermediate.build((None, None, self.config.hidden_size))
-        self.output_.build()
 
     def call(self, content: Tensor, query: Tensor | None, memory: Tensor | None,
              distances: Tensor, seen: Seen, asked: Seen | None, shared: tuple = (),
@@ -240,6 +233,8 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
 class Summary(FromConfig, keras.layers.Layer):
     """One vector of a whole sequence (`summarize_sequence`), before its dropout."""
 
+    scopes = dict.fromkeys(("query", "key", "value", "output_", "norm"), "attention")
+
     def __init__(self, config: XLNetConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.attends = config.summary_type == "attn"
@@ -247,23 +242,17 @@ class Summary(FromConfig, keras.layers.Layer):
             self.query, self.key, self.value = (
                 self.dense(config.attention_width, name, use_bias=False)
                 for name in ("query", "key", "value"))
-            self.output_ = self.dense(config.hidden_size, "output", use_bias=False)
+            self.output_ = self.dense(config.hidden_size, "output", use_bias=False,
+                                      inputs=config.attention_width)
             self.norm = LayerNorm(config, dtype=self.dtype_policy)
         self.projection: Any = None
         if config.use_summ_proj:
             self.projection = self.dense(config.hidden_size, activation="tanh")
 
     def build(self, input_shape: Any = None) -> None:
-        config = self.config
         if self.attends:
-            self.summary_bias = self.add_weight((config.hidden_size,), name="summary_bias")
-            with keras.name_scope("attention"):
-                for layer in (self.query, self.key, self.value):
-                    layer.build((None, None, config.hidden_size))
-                self.output_.build((None, None, config.attention_width))
-                self.norm.build()
-        if self.projection:
-            self.projection.build((None, config.hidden_size))
+            self.summary_bias = self.add_weight((self.config.hidden_size,), name="summary_bias")
+        super().build()
 
     def call(self, x: Tensor, input_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:

@@ -25,8 +25,7 @@ class XLNetEmbeddings(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
-        self.word_embeddings = self.add_weight((config.vocab_size, config.hidden_size),
-                                               name="word_embeddings")
+        self.word_embeddings = self.add_table("word_embeddings", config.vocab_size)
         # The original gives no initializer for its shape [1, 1, H]; the default is Glorot's.
         limit = (6 / (1 + config.hidden_size))**0.5
         self.mask_embedding = self.add_weight(
@@ -74,12 +73,9 @@ class XLNet(Network):
 
     def build(self, input_shape: Any = None) -> None:
         self.embeddings.build()
-        if self.shared_biases:
+        if self.shared_biases:      # first: the order decides the seeds of the first weights
             self.shared_biases.build()
-        with keras.name_scope("encoder"):
-            for layer in self.layers_:
-                layer.build()
-        self.pooler.build()
+        super().build()
 
     def call(self, inputs: Mapping[str, Any], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
