@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 # Errors of a disk, a quota or a system that takes no more of a file.
@@ -31,27 +32,38 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
+def _handled(handler: Any) -> Iterator[dict[int, Any]]:
+    """Handles both signals so in the block; gives the handlers that they have after it, none beside
+    the main thread, where signals go."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, handler) for number in STATUS}
+    try:
+        yield before
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+@contextlib.contextmanager
 def ending() -> Iterator[None]:
     """In the block, makes both signals raise an exception, prints one line and ends the program
     with the status that shells give to programs ended by a signal."""
-    if threading.current_thread() is not threading.main_thread():
-        yield       # signals go to the main thread
-        return
-    before = {number: signal.signal(number, _raise) for number in STATUS}
-    _raised.clear()
-    try:
-        yield
-    except (KeyboardInterrupt, Terminated, Exception) as error:
-        if isinstance(error, Exception) and not _raised:
-            raise
-        number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else _raised[0]
-        # A second signal ends the rest of the program at once.
-        before = dict.fromkeys(STATUS, signal.SIG_DFL)
-        print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)
-        sys.exit(STATUS[number])
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with _handled(_raise) as before:
+        if not before:
+            yield
+            return
+        _raised.clear()
+        try:
+            yield
+        except (KeyboardInterrupt, Terminated, Exception) as error:
+            if isinstance(error, Exception) and not _raised:
+                raise
+            number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else _raised[0]
+            # A second signal ends the rest of the program at once.
+            before.update(dict.fromkeys(STATUS, signal.SIG_DFL))
+            print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)
+            sys.exit(STATUS[number])
 
 
 class FirstSignal:
@@ -139,14 +151,8 @@ def left_to_the_system() -> Iterator[None]:
     """In the block, both signals end the process at once, though C++ may let no Python run. At its
     end Python's handlers take effect again, even if a library has set its own: TensorFlow sets one
     for SIGTERM when it connects workers."""
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, signal.SIG_DFL) for number in STATUS}
-    try:
+    with _handled(signal.SIG_DFL):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -154,17 +160,12 @@ def held() -> Iterator[None]:
     """Holds all signals back in the block; processes that are started begin in this state."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STATUS)
     noted: list[int] = []
-    # The system may give a signal to another thread, such as one of NumPy's; Python's handler
-    # interrupts the main thread then too.
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.signal(number, lambda number, _: noted.append(number))
-                    for number in STATUS}
     try:
-        yield
+        # The system may give a signal to another thread, such as one of NumPy's; Python's handler
+        # interrupts the main thread then too.
+        with _handled(lambda number, _: noted.append(number)):
+            yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for number in noted:
             os.kill(os.getpid(), number)

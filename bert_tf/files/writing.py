@@ -21,7 +21,7 @@ from contextvars import ContextVar
 import lazy_loader
 
 from bert_tf import signals
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import places
 from bert_tf.files.reading import open_file, send, upload_place
 
@@ -262,10 +262,8 @@ def check_file(path: str, flag: str) -> None:
     """Raises InputError if the name of an output is the name of a folder, a device or a pipe."""
     if places.is_folder(path) or path.endswith(os.sep):
         raise InputError(f"--{flag}: {path!r} is a folder; name a file.")
-    try:
+    with naming(f"--{flag}"):
         _check_regular(path)
-    except InputError as error:
-        raise InputError(f"--{flag}: {error}") from error
 
 
 def announce_replacing(paths: Iterable[str]) -> None:
@@ -284,18 +282,17 @@ def write_json(path, value):
 
 def make_folder(path, flag):
     """Creates the folder `path` and checks that files can be written there; errors name `flag`."""
-    try:
-        if places.is_remote(path):
-            _try_store(path)
-            return
-        os.makedirs(path or ".", exist_ok=True)
-        with tempfile.TemporaryFile(dir=path or "."):
-            pass
-    except OSError as error:
-        raise InputError(f"--{flag}: can't write to {path!r} ({error.strerror}); "
-                         "name a folder that you may write to.") from error
-    except InputError as error:
-        raise InputError(f"--{flag}: {error}") from error
+    with naming(f"--{flag}"):
+        try:
+            if places.is_remote(path):
+                _try_store(path)
+                return
+            os.makedirs(path or ".", exist_ok=True)
+            with tempfile.TemporaryFile(dir=path or "."):
+                pass
+        except OSError as error:
+            raise InputError(f"can't write to {path!r} ({error.strerror}); name a folder that you "
+                             "may write to.") from error
 
 
 def _try_store(path):

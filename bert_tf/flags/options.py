@@ -211,8 +211,6 @@ def is_within(number, least=None, above=None, most=None, below=None) -> bool:
             and (most is None or number <= most) and (below is None or number < below))
 
 
-
-
 def _range(least=None, above=None, most=None, below=None):
     bounds = []
     if least is not None:

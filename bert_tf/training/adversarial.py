@@ -20,6 +20,22 @@ _LEAST = 1e-8
 _WIDTHS = {"word_noise": "embedding_width", "embedding_noise": "embedding_output_width"}
 
 
+def _length(x, norm, axes):
+    """The norm over some axes, float32, which keep the size 1."""
+    if norm == "inf":
+        return tf.reduce_max(tf.abs(x), axes, keepdims=True)
+    return tf.sqrt(tf.reduce_sum(tf.square(x), axes, keepdims=True))
+
+
+def _within(noise, norm, axes, most):
+    """The noise within a bound of its norm over some axes; 0: no bound."""
+    if not most:
+        return noise
+    if norm == "l2":
+        return noise * (most / tf.maximum(_length(noise, norm, axes), most))
+    return tf.clip_by_value(noise, -most, most)
+
+
 class Smart(Plain):
     """SMART's smoothness (arXiv:1911.03437, section 3.1; namisan/mt-dnn, perturbation.py).
 
@@ -76,16 +92,8 @@ class Smart(Plain):
                 noise = noise + self._size * self._scaled(uphill)
             else:
                 noise = self._scaled(noise + self._size * uphill)
-            noise = self._bounded(noise)
+            noise = _within(noise, self._norm, -1, self._settings.adv_max_norm)
         return noise
-
-    def _bounded(self, noise):
-        most = self._settings.adv_max_norm
-        if not most:
-            return noise
-        if self._norm == "l2":
-            return noise * (most / tf.maximum(tf.norm(noise, axis=-1, keepdims=True), most))
-        return tf.clip_by_value(noise, -most, most)
 
     def _divergences(self, of, logits, other, form, by_class=False):
         """(sum, count) of the divergence of each objective's logits from others, as measures. The
@@ -107,11 +115,7 @@ class Smart(Plain):
         """Scales each token's numbers to the norm 1; for l1, returns their signs."""
         if self._norm == "l1":
             return tf.sign(x)
-        if self._norm == "inf":
-            length = tf.reduce_max(tf.abs(x), -1, keepdims=True)
-        else:
-            length = tf.sqrt(tf.reduce_sum(tf.square(x), -1, keepdims=True))
-        return x / (length + self._settings.adv_epsilon)
+        return x / (_length(x, self._norm, -1) + self._settings.adv_epsilon)
 
 
 class FreeLB(Plain):
@@ -136,7 +140,10 @@ class FreeLB(Plain):
                 loss = of.loss(measures)
             *grads, uphill = gradient(tape, loss, [*of.variables, noise])
             passes.append((measures, [distribution.dense(g) for g in grads], logits))
-            noise = self._move(noise, uphill * mask)
+            uphill = uphill * mask
+            noise = noise + self._size * uphill / tf.maximum(
+                _length(uphill, self._norm, [1, 2]), _LEAST)
+            noise = _within(noise, self._norm, [1, 2], self._most)      # of each example
         measures, grads = tf.nest.map_structure(
             lambda *parts: tf.add_n(parts) / self._steps,
             *((measures, grads) for measures, grads, _ in passes))
@@ -149,21 +156,6 @@ class FreeLB(Plain):
         if self._norm == "l2":
             noise = noise / tf.sqrt(tf.reduce_sum(mask, 1, keepdims=True) * wide)
         return noise
-
-    def _move(self, noise, uphill):
-        """The noise after a step, of each example within the bound."""
-        noise = noise + self._size * uphill / tf.maximum(self._length(uphill), _LEAST)
-        if not self._most:
-            return noise
-        if self._norm == "inf":
-            return tf.clip_by_value(noise, -self._most, self._most)
-        return noise * (self._most / tf.maximum(self._length(noise), self._most))
-
-    def _length(self, x):
-        """The norm of each row, float32 [B, 1, 1]."""
-        if self._norm == "inf":
-            return tf.reduce_max(tf.abs(x), [1, 2], keepdims=True)
-        return tf.sqrt(tf.reduce_sum(tf.square(x), [1, 2], keepdims=True))
 
 
 _WAYS = {"none": lambda settings: Plain(), "smart": Smart, "freelb": FreeLB}

@@ -198,11 +198,13 @@ class StepClassification(LabelHead):
             the first to 1 at the last.
     """
 
+    config_keys = ("hidden_size", "label_gain")
+
     def __init__(self, config: Sizes, num_labels: int, hidden_size: int = 30,
                  label_gain: bool = False, dropout_rate: float = 0.0, **kwargs: Any):
         if hidden_size < 0:
             raise InputError(f"hidden_size is {hidden_size}; it must be at least 0.")
-        self._hidden_size, self.label_gain = hidden_size, label_gain
+        self.hidden_size, self.label_gain = hidden_size, label_gain
         super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
 
     @property
@@ -210,7 +212,7 @@ class StepClassification(LabelHead):
         return self.label_gain
 
     def build(self, input_shape: Any = None) -> None:
-        width, glorot = self._hidden_size, keras.initializers.GlorotUniform
+        width, glorot = self.hidden_size, keras.initializers.GlorotUniform
         self.hidden = self.dense(width, "hidden", "relu", glorot()) if width else None
         if self.hidden:
             self.hidden.build((None, self.config.hidden_size))
@@ -264,7 +266,3 @@ class StepClassification(LabelHead):
         if self.label_gain:
             logits = logits[:, 0]
         return super().answers(logits)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "hidden_size": self._hidden_size,
-                "label_gain": self.label_gain}
