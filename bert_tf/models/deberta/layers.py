@@ -16,7 +16,6 @@ from bert_tf.layers.changes import call_masked
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
 from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
 from bert_tf.models.deberta.config import DIFFERENCE
-from bert_tf.models.xlnet.layers import shift
 
 
 def rows_of_distances(config: DebertaConfig) -> np.ndarray:
@@ -113,6 +112,14 @@ class DistanceEmbeddings(FromConfig, keras.layers.Layer):
         return table
 
 
+def skew(products: Tensor) -> Tensor:
+    """[B, N, S, 2S] -> [B, N, S, S]: place (r, c) gets the column S - 1 - r + c of row r."""
+    batch, heads, length = ops.shape(products)[:3]
+    flat = ops.reshape(products, (batch, heads, 2 * length * length))
+    flat = flat[:, :, length - 1:2 * length * length - 1]
+    return ops.reshape(flat, (batch, heads, length, 2 * length - 1))[..., :length]
+
+
 def see_any(bias: Tensor) -> Tensor:
     """Returns which tokens see any token, bool [B, 1, S, 1], from the addend of scores."""
     return ops.max(bias, axis=-1, keepdims=True) > -5000.0
@@ -147,14 +154,13 @@ class DisentangledAttention(SelfAttention):
             query = query * ops.cast(ops.transpose(seeing, (0, 2, 1, 3)), query.dtype)
         if terms:
             table = dropout(self.distances(x), config.hidden_dropout_prob, seeds[0])    # [R, H]
-            ahead = ops.arange(2 * length, dtype="int32") - length                      # [2S]
+            ahead = ops.arange(2 * length, dtype="int32") - (length - 1)                # [2S]
         if "c2p" in terms:
             places = (self.pos_key or self.key)(table)
-            addends.append(shift(self.products(query, places, -ahead), length))
+            addends.append(skew(self.products(query, places, -ahead)))
         if "p2c" in terms:
             places = (self.pos_query or self.query)(table) * scale
-            addends.append(ops.transpose(shift(self.products(key, places, ahead), length),
-                                         (0, 1, 3, 2)))
+            addends.append(ops.transpose(skew(self.products(key, places, ahead)), (0, 1, 3, 2)))
         addend = sum(addends) if addends else None
         if bias is not None:
             addend = ops.where(seeing, addend, 0.0)
