@@ -139,13 +139,21 @@ class EncoderConfig(ChangeableConfig):
     def projects(self) -> bool:
         return self.project_embeddings or super().projects
 
-    head_initializer = property(lambda self: self._architecture.head_initializer)
-    has_segments = property(lambda self: self._architecture.has_segments)
-    skips_padding = property(lambda self: self._architecture.skips_padding)
+    @property
+    def head_initializer(self) -> str | None:      # type: ignore[override]
+        return self._architecture.head_initializer
 
     @property
     def task_types(self) -> int:      # type: ignore[override]
         return (self.task_type_vocab_size or TASK_TYPES) if self.use_task_id else 0
+
+    @property
+    def has_segments(self) -> bool:      # type: ignore[override]
+        return self._architecture.has_segments
+
+    @property
+    def skips_padding(self) -> bool:      # type: ignore[override]
+        return self._architecture.skips_padding
 
     @property
     def segment_types(self) -> int:

@@ -88,20 +88,36 @@ class DebertaConfig(EncoderConfig):
                 f"({self.conv_groups}) must divide hidden_size ({self.hidden_size}).")
         super().check()
 
-    has_segments = property(lambda self: self.type_vocab_size > 0)
-    adds_positions = property(lambda self: self.position_biased_input)
-    position_rows = property(lambda self: self.max_position_embeddings * (
-        self.adds_positions or self.enhanced_mask_decoder))
-    # The terms that scores have; the others of `pos_att_type` only make scores smaller.
-    distance_terms = property(lambda self: self.pos_att_type * self.relative_attention)
-    # The distance from which on all distances have the same vector.
-    longest_distance = property(lambda self: (
-        max(self.max_relative_positions, 0) or self.max_position_embeddings))
-    # The rows of the table of distances.
-    relative_attention_num_buckets = property(lambda self: 2 * (
-        max(self.position_buckets, 0) or self.longest_distance))
-    own_letters = property(lambda self: {
-        "K": self.conv_kernel_size, "F": self.hidden_size // self.conv_groups})
+    @property
+    def has_segments(self) -> bool:      # type: ignore[override]
+        return self.type_vocab_size > 0
+
+    @property
+    def adds_positions(self) -> bool:      # type: ignore[override]
+        return self.position_biased_input
+
+    @property
+    def position_rows(self) -> int:
+        return self.max_position_embeddings * (self.adds_positions or self.enhanced_mask_decoder)
+
+    @property
+    def distance_terms(self) -> tuple[str, ...]:
+        """The terms that scores have; the others of `pos_att_type` only make scores smaller."""
+        return self.pos_att_type * self.relative_attention
+
+    @property
+    def longest_distance(self) -> int:
+        """The distance from which on all distances have the same vector."""
+        return max(self.max_relative_positions, 0) or self.max_position_embeddings
+
+    @property
+    def relative_attention_num_buckets(self) -> int:
+        """The rows of the table of distances."""
+        return 2 * (max(self.position_buckets, 0) or self.longest_distance)
+
+    @property
+    def own_letters(self) -> dict[str, int]:      # type: ignore[override]
+        return {"K": self.conv_kernel_size, "F": self.hidden_size // self.conv_groups}
 
     def weights(self) -> dict[str, str]:
         weights = super().weights()

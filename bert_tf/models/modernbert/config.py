@@ -116,17 +116,29 @@ class ModernBertConfig(Sizes):
             LOCAL if i % self.global_attn_every_n_layers else GLOBAL
             for i in range(self.num_hidden_layers))
 
-    has_local_layers = property(lambda self: LOCAL in self.kinds)
-    # The farthest distance of two tokens that see each other in a local layer.
-    window = property(lambda self: self.local_attention // 2)
-    # Keras's descriptions of the initial distributions of the matrices of heads; and of the last
-    # matrix of each part of a layer, and of the pooler.
-    head_initializer = property(lambda self: truncated_normal(self.hidden_size**-0.5))
-    output_initializer = property(lambda self: truncated_normal(
-        self.initializer_range / (2 * self.num_hidden_layers)**0.5))
-    # The sizes of the joined matrices: q of queries, keys and values, g of gate and input.
-    own_letters = property(lambda self: {
-        "q": 3 * self.hidden_size, "g": 2 * self.intermediate_size})
+    @property
+    def has_local_layers(self) -> bool:      # type: ignore[override]
+        return LOCAL in self.kinds
+
+    @property
+    def window(self) -> int:
+        """The farthest distance of two tokens that see each other in a local layer."""
+        return self.local_attention // 2
+
+    @property
+    def head_initializer(self) -> Any:      # type: ignore[override]
+        """Keras's description of the initial distribution of the matrices of heads."""
+        return truncated_normal(self.hidden_size**-0.5)
+
+    @property
+    def output_initializer(self) -> Any:
+        """The same, of the last matrix of each part of a layer, and of the pooler."""
+        return truncated_normal(self.initializer_range / (2 * self.num_hidden_layers)**0.5)
+
+    @property
+    def own_letters(self) -> dict[str, int]:      # type: ignore[override]
+        """The sizes of the joined matrices: q of queries, keys and values, g of gate and input."""
+        return {"q": 3 * self.hidden_size, "g": 2 * self.intermediate_size}
 
     @property
     def absent_weights(self) -> tuple[str, ...]:      # type: ignore[override]
