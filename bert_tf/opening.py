@@ -69,6 +69,9 @@ class Model:
             settings = recipe.tokenizer_settings
         tokenizer = open_tokenizer(path, lower, self.config.vocab_size, **settings)
         check_fits(tokenizer.vocabulary, self.config.vocab_size, f"--vocab_file={path}")
+        if not self.config.has_segments:        # heads that compare two texts find them by segments
+            vocabulary = tokenizer.vocabulary
+            vocabulary.layout = dataclasses.replace(vocabulary.layout, one_segment=False)
         if own and path != own and not open_tokenizer(
                 own, rows=self.config.vocab_size).vocabulary.agrees(tokenizer.vocabulary):
             raise InputError(f"--vocab_file={path} is not the model's vocabulary, which is {own}; "

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import pickle
 import shutil
 import warnings
 
@@ -23,6 +24,7 @@ from bert_tf.opening import open_model
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.training.train import save_model
+from tests.tokenization.test_library_tokenizer import FORMS
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
@@ -284,3 +286,18 @@ def test_the_summary_names_every_part(capsys):
     for name in ("bert (Bert)", "embeddings (Embeddings)", "layer_0 (TransformerLayer)",
                  "classification (Classification)", f"{learner.count_params():,}"):
         assert name in shown
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_heads_tell_two_texts_apart_where_the_network_reads_no_segments(tmp_path, kind):
+    """The tokenizer of XLM-RoBERTa gives both texts the segment 0, which a BERT reads."""
+    peer = FORMS["xlm_roberta"][0]()
+    peer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text(json.dumps(
+        {**SMALL, "vocab_size": peer.get_vocab_size(), "model_type": kind}))
+    tokenizer = open_model("", str(tmp_path / "config.json"),
+                           str(tmp_path / "tokenizer.json")).tokenizer
+    expected = [int(owner == 1 and kind == "roberta")
+                for owner in peer.encode("the cat", "sat").sequence_ids]
+    for one in (tokenizer, pickle.loads(pickle.dumps(tokenizer))):
+        assert one(("the cat", "sat"))["segment_ids"][0, :-1].tolist() == expected[:-1]

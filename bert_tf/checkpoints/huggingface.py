@@ -140,8 +140,11 @@ def _check_segments(config, vocabulary, path):
     settings = read_json(beside, {})
     inputs = settings.get("model_input_names")
     gives = not isinstance(inputs, list) or "token_type_ids" in inputs
-    if "model_input_names" not in settings and str(settings.get("tokenizer_class")).startswith(
-            _WITHOUT_SEGMENTS + _WITHOUT_SINCE_5 * ("backend" in settings)):
+    without = _WITHOUT_SEGMENTS
+    if "backend" in settings:
+        without += _WITHOUT_SINCE_5
+    if "model_input_names" not in settings and str(
+            settings.get("tokenizer_class")).startswith(without):
         gives = False
     if config.segment_types < 2 or gives == config.has_segments:
         return

@@ -5,6 +5,7 @@ import json
 import os
 from typing import Any
 
+from bert_tf import tokenization
 from bert_tf.errors import InputError, warn
 from bert_tf.files import read_json
 from bert_tf.tokenization.library_classes import ENDS_WORDS
@@ -170,7 +171,9 @@ def _is_pair_usual(step):
 
 def has_one_segment(path: str) -> bool:
     """Whether the file at `path` is a tokenizer.json that the library tokenizers reads, and gives
-    both texts of a pair the segment 0."""
+    both texts of a pair the segment 0, or a sentencepiece.bpe.model, which always does."""
+    if path.endswith(".model"):
+        return tokenization.UnigramTokenizer.reads(path)
     if os.path.basename(path) != TOKENIZER_FILE or has_old_files(path):
         return False
     try:

@@ -14,6 +14,7 @@ import sentencepiece
 from bert_tf.checkpoints import huggingface_tokenizer
 from bert_tf.errors import InputError
 from bert_tf.tokenization import UnigramTokenizer, open_tokenizer
+from bert_tf.tokenization.tokenizer_json import has_one_segment
 from bert_tf.tokenization.unigram import FILE
 from tests.checkpoints.test_huggingface_tokenizer import FOREIGN
 from tests.goldens import Material
@@ -102,6 +103,8 @@ def test_golden_lines(name):
             row["offsets"][1:-1])
         pair = tokenizer((row["text"], row["pair_with"]))
         assert pair["input_ids"][0].tolist() == row["pair_ids"]
+        assert not pair["segment_ids"].any()
+    assert has_one_segment(str(folder / FILE))
 
 
 def test_refusals(tmp_path, content, lines):
