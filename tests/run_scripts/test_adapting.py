@@ -235,3 +235,15 @@ def test_defaults_of_a_text_follow_its_size(text):
     assert (source, values) == ("the text", {
         "max_predictions_per_seq": 5, "num_train_steps": steps, "num_warmup_steps": steps // 10})
     assert recipe_defaults({"input_file": [text]})[0] == "recipe bert"
+
+
+def test_a_model_is_trained_further_in_its_own_folder(model, text):
+    folder = model()
+    os.mkdir(os.path.join(folder, "1_Pooling"))
+    for name, content in (("modules.json", [{"type": "a.Pooling", "path": "1_Pooling"}]),
+                          ("1_Pooling/config.json", {"pooling_mode": "cls"})):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+    assert train(folder, text, folder, steps=1)
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        assert json.load(file) == content
