@@ -41,7 +41,7 @@ def typed(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             read[name] = _READERS[kind](value)
         if read[name] is not None and (not isinstance(read[name], kind)
-                                        or isinstance(read[name], bool) and kind is not bool):
+                                       or isinstance(read[name], bool) and kind is not bool):
             raise InputError(f"{name} is {value!r}; it must be {_WANTED[kind]}.")
     return read
 

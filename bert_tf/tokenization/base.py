@@ -237,7 +237,7 @@ class Tokenizer:
         `settings`, or the `library_settings`. `open_tokenizer` reads the folder."""
         files.make_folders(folder)
         files.write_json(os.path.join(folder, library_settings.SETTINGS_FILE),
-                   settings or self.library_settings())
+                         settings or self.library_settings())
         # The vocabulary comes last: where there is one, its settings are there too.
         for name, content in self.vocabulary.files.items():
             with files.write_aside(os.path.join(folder, name), "wb") as file:

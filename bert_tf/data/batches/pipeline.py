@@ -247,8 +247,8 @@ def _pack(batch, parts, shape):
 class PackedRecords(RecordSet):
     """A `RecordSet` whose training batches are packed."""
 
-    # Of a global batch, packed alone since each is computed alone: replicas times parts of an
-    # accumulation.
+    # The number of parts of a global batch that are packed alone, since each is computed alone:
+    # replicas times parts of an accumulation.
     parts: int = 1
 
     @classmethod

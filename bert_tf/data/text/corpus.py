@@ -260,7 +260,7 @@ class Marks:
     """Marks of T tokens, bool [T]; None for marks that they do not have."""
 
     continues: np.ndarray   # whether a token continues the word of the token before it
-    units: np.ndarray | None = None     # that token's unit; None where all units are words
+    units: np.ndarray | None = None     # whether it continues a unit; None where all are words
     entities: np.ndarray | None = None  # whether it belongs to a tagged run or a phrase
     labels: np.ndarray | None = None    # labels from the text
 
