@@ -170,8 +170,8 @@ def _is_pair_usual(step):
 
 
 def has_one_segment(path: str) -> bool:
-    """Whether the file at `path` is a tokenizer.json that the library tokenizers reads, and gives
-    both texts of a pair the segment 0, or a sentencepiece.bpe.model, which always does."""
+    """Whether the library tokenizers reads the file, and gives both texts of a pair the segment 0.
+    A sentencepiece.bpe.model always does."""
     if path.endswith(".model"):
         return tokenization.UnigramTokenizer.reads(path)
     if os.path.basename(path) != TOKENIZER_FILE or has_old_files(path):
