@@ -10,6 +10,7 @@ Example:
 
 import dataclasses
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -35,15 +36,21 @@ class DataBenchmarkFlags:
 
 def _measure(python, module, arguments):
     """(CPU seconds, peak memory in MB) of a run of a program."""
-    with tempfile.TemporaryFile("w+") as log:
-        started = subprocess.Popen([python, "-m", module, *arguments], stdout=subprocess.DEVNULL,
-                                   stderr=log)
-        _, status, usage = os.wait4(started.pid, 0)
-        started.returncode = os.waitstatus_to_exitcode(status)
-        if started.returncode:
-            log.seek(0)
-            raise InputError(f"{module} failed under {python}: {log.read()[-1500:]}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-c",
+               "import resource, subprocess, sys\n"
+               "code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL,"
+               " stderr=subprocess.PIPE)\n"
+               "sys.stderr.buffer.write(code.stderr[-2000:] if code.returncode else b'')\n"
+               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)\n"
+               "sys.exit(code.returncode)",
+               python, "-m", module, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"{module} failed under {python}: {done.stderr[-1500:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            float(done.stdout.split()[-1]))
 
 
 def main(job: DataBenchmarkFlags) -> None:

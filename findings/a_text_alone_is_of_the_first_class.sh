@@ -2,14 +2,13 @@
 # mapie 1.6.0: TopLabelCalibrator puts the probability of a text in the column of another class where a batch lacks a
 # class, and that of a text alone in the first column always.
 #
-# The calibrator makes the score of a classifier's answer an honest probability, by a calibrator for each
-# class. predict_proba gives a table with a column for each class, in which the predicted class has its probability and
-# all others are NaN. The loop over the classes counts those that are predicted in this batch and takes the count for
-# the number of the column. With all classes in a batch the two are the same. In service, where texts come one by one,
-# each answer stands in column 0: of 300 texts of three classes numpy.nanargmax, which mapie's own notebook takes for
-# the answer, is right for 104, and for all 300 as one batch. In batches of 8 texts 13 are wrong. top_label_ece
-# gives a test set of two classes a calibration error of 0.45 in place of 0.05. predict itself is right. It is so
-# with prefit and split calibrators. No warning comes.
+# The calibrator makes the score of a classifier's answer an honest probability, by a calibrator for each class.
+# predict_proba gives a table with a column for each class, in which the predicted class has its probability and all
+# others are NaN. The loop over the classes counts those that are predicted in this batch and takes the count for the
+# number of the column. With all classes in a batch the two are the same. In service, where texts come one by one, each
+# answer stands in column 0: of 300 texts of three classes numpy.nanargmax, which mapie's own notebook takes for the
+# answer, is right for 104, and for all 300 as one batch. In batches of 8 texts 13 are wrong. top_label_ece gives a
+# test set of two classes a calibration error of 0.45 in place of 0.05. predict itself is right. No warning comes.
 #
 # Take the class from predict and the number from numpy.nanmax. Seen in November 2026 with Python 3.11. The script
 # fails if this changes.

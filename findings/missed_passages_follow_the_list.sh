@@ -4,13 +4,12 @@
 #
 # The evaluator compares a dense and a sparse search with their fusion. Its samples are the predictions that
 # InformationRetrievalEvaluator writes, that is the first hits of each query, and the relevant passages. For those that
-# aren't in the list, the code appends hits to it (is_relevant += [1] * missing), in all queries with at least one
-# hit, so as to have them in the ideal; but they count as found too, and the sooner the shorter the list is. The
-# list of the fusion is up to twice as long as the other two. With the first five hits and ten relevant passages
-# NDCG@10 is 0.67 and 0.64 for the two searches and 0.51 for their fusion; pytrec_eval says 0.33, 0.31 and 0.47. MAP
-# is 0.70, 0.66 and 0.63 in place of 0.19, 0.17 and 0.30. With ten hits and five relevant passages the fusion gains 0.12
-# in MAP in place of 0.21. CrossEncoderRerankingEvaluator makes its base_map and base_ndcg of "documents" in the same
-# way. No warning comes.
+# aren't in the list, the code appends hits to it (is_relevant += [1] * missing), in all queries with at least one hit,
+# so as to have them in the ideal; but they count as found too, and the sooner the shorter the list is. The list of the
+# fusion is up to twice as long as the other two. With the first five hits and ten relevant passages NDCG@10 is 0.67
+# and 0.64 for the two searches and 0.51 for their fusion; pytrec_eval says 0.33, 0.31 and 0.47. MAP is 0.70, 0.66 and
+# 0.63 in place of 0.19, 0.17 and 0.30. With ten hits and five relevant passages the fusion gains 0.12 in MAP in place
+# of 0.21. No warning comes.
 #
 # Give pytrec_eval the fused lists that write_predictions writes. Seen in November 2026 with Python 3.11. The script
 # fails if this changes.

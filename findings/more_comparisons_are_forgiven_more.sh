@@ -3,13 +3,13 @@
 # by default finds none better.
 #
 # Almost stochastic order is a test for scores of neural models, as the F1 of several runs: aso gives a bound below
-# which one counts as better, which holds with a confidence of 0.95. With several comparisons the README divides 0.05 by
-# their number, "which corresponds to the Bonferroni correction". The code adds 0.05 / n to 0.95. That is right for
-# two comparisons, 0.975. For ten it is 0.955 in place of 0.995, and for 1,000 it is 0.95005: no correction at all.
-# So the bound falls with n, where it has to rise. multi_aso compares a list of models with each other and corrects
-# by default. Two models are one comparison, for which 0.95 + 0.05 is 1: the bound that always holds is 1.0, the mark
-# of "not better", in both directions. Models with scores around 0.80 and 0.78 are told apart by aso and not by
-# multi_aso, and with a third model by both. If all bootstrap samples agree the bound is NaN.
+# which one counts as better, which holds with a confidence of 0.95. With several comparisons the README divides 0.05
+# by their number, "which corresponds to the Bonferroni correction". The code adds 0.05 / n to 0.95. That is right for
+# two comparisons, 0.975. For ten it is 0.955 in place of 0.995, and for 1,000 it is 0.95005: no correction at all. So
+# the bound falls with n, where it has to rise. multi_aso compares a list of models with each other and corrects by
+# default. Two models are one comparison, for which 0.95 + 0.05 is 1: the bound that always holds is 1.0, the mark of
+# "not better", in both directions. Models with scores around 0.80 and 0.78 are told apart by aso and not by multi_aso,
+# and with a third model by both.
 #
 # Pass confidence_level=1 - 0.05 / n to aso, and the same with use_bonferroni=False to multi_aso. Seen in November 2026
 # with Python 3.11. The script fails if this changes.

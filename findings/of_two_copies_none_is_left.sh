@@ -5,11 +5,10 @@
 # The step takes the nearest neighbours that FaissNearestNeighbour has found for each text, and sets
 # keep_row_after_embedding_filtering to False for the neighbours that are nearer than the threshold. It does so for
 # each text, whether that one is dropped already or not; as each of two copies is the other's neighbour, each drops the
-# other. Of 130 rows with 100 texts, 30 of which come a second time with a little change, 70 rows are left, and the
-# 30 texts that someone wrote twice are gone; a filter should leave 100. With three or four copies it is the same. With
+# other. Of 130 rows with 100 texts, 30 of which come a second time with a little change, 70 rows are left, and the 30
+# texts that someone wrote twice are gone; a filter should leave 100. With three or four copies it is the same. With
 # exact copies it comes out right by chance: the search puts one copy first for both, and FaissNearestNeighbour takes
-# what comes first for the text itself. So a test with exact copies shows nothing. MinHashDedup keeps the first. No
-# warning comes.
+# what comes first for the text itself. So a test with exact copies shows nothing. No warning comes.
 #
 # Go through the rows in order and drop a row only if a neighbour was kept, as below. Seen in November 2026 with Python
 # 3.11. The script fails if this changes.

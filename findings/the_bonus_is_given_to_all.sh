@@ -3,14 +3,13 @@
 # BM25L counts each repetition of a word in full.
 #
 # BM25 punishes long texts so much that a long one with the word of a query may come behind one without it. Lv and Zhai
-# mended that in 2011: BM25+ adds delta to the score of a word that a text holds, and BM25L raises the count of
-# such a word by delta. BM25Plus of the package adds delta for each word of the query to all texts, so all
-# rankings are those of delta=0, for any delta. Here a text of 300 words that holds both words of the query is behind
-# one of 20 words with one of them, at delta 0, 1 and 100. With the bonus for words that occur it is first. BM25L
-# multiplies the score by the number of occurrences on top, so that it grows without end: 30 repetitions count 57 times
-# as much as one, and 1.9 times by the formula. A text that repeats one word of the query beats one that has both. For
-# BM25L this was mended in 2022 (pull request 20 of dorianbrown/rank_bm25), after the last release. Haystack 3.4.1 says
-# in a comment that the bonus is for words that occur. No warning comes.
+# mended that in 2011: BM25+ adds delta to the score of a word that a text holds, and BM25L raises the count of such a
+# word by delta. BM25Plus of the package adds delta for each word of the query to all texts, so all rankings are those
+# of delta=0, for any delta. Here a text of 300 words that holds both words of the query is behind one of 20 words with
+# one of them, at delta 0, 1 and 100. With the bonus for words that occur it is first. BM25L multiplies the score by
+# the number of occurrences on top, so that it grows without end: 30 repetitions count 57 times as much as one, and 1.9
+# times by the formula. For BM25L this was mended in 2022 (pull request 20 of dorianbrown/rank_bm25), after the last
+# release. No warning comes.
 #
 # Take bm25s with method="bm25+" or "bm25l". Seen in November 2026 with Python 3.11. The script fails if this changes.
 set -euo pipefail

@@ -4,11 +4,11 @@
 # An objective may be given by its name, and "the direction of the optimization (min or max) will be inferred", says
 # the documentation. KerasTuner has a list of metrics that are to be large: accuracies, AUC, Precision, Recall and some
 # more, from the time before Keras had F1. Another name is looked up in keras.metrics, and what is found there counts
-# as a loss. A name that isn't found raises an error that asks for the direction. Keras 3 finds "f1_score",
-# the name of keras.metrics.F1Score, and so it does "r2_score", "cosine_similarity", "pearson_correlation" and
-# "concordance_correlation": all are minimised. Here the learning rates 0, 0.001 and 0.1 are tried, and the best
-# one is 0, the untrained model. Within a trial the epoch with the lowest F1 is kept as the best one, and Hyperband
-# and the Bayesian search go the wrong way, too. The summary says 'direction="min"', if it is asked for.
+# as a loss. A name that isn't found raises an error that asks for the direction. Keras 3 finds "f1_score", the name of
+# keras.metrics.F1Score, and so it does "r2_score", "cosine_similarity", "pearson_correlation" and
+# "concordance_correlation": all are minimised. Here the learning rates 0, 0.001 and 0.1 are tried, and the best one is
+# 0, the untrained model. Within a trial the epoch with the lowest F1 is kept as the best one. The summary says
+# 'direction="min"', if it is asked for.
 #
 # Pass keras_tuner.Objective("val_f1_score", direction="max"). Seen in November 2026 with Python 3.11. The script fails
 # if this changes.

@@ -3,14 +3,13 @@
 # made one-sided after a look at which model is ahead.
 #
 # autorank chooses the test for a comparison of models over seeds or datasets. For two models with a score that isn't
-# normal, its documentation names Wilcoxon's signed rank test and says no more. The code (rank_two) takes the model with
-# the larger median as the first and then tests with alternative="greater". That alternative fits only if it was chosen
-# before the data were seen; here p is about half of what it should be. With the scores of two equal models that fail
-# in 15% of the runs, as BERT does on small data, p is below 0.05 in 9.4% of 1000 comparisons of 20 seeds; the
-# two-sided test gives 4.6%. For normal scores the t-test is two-sided. The confidence interval of a median is wrong to
-# the other side: it takes the square root of n / 2 in place of half of that of n, and its ranks count from 0, so that
-# it is 1.9 times as wide as the formula's. Only verbose=True prints "one-sided", and the report words the null
-# hypothesis as "not greater".
+# normal, its documentation names Wilcoxon's signed rank test and says no more. The code (rank_two) takes the model
+# with the larger median as the first and then tests with alternative="greater". That alternative fits only if it was
+# chosen before the data were seen; here p is about half of what it should be. With the scores of two equal models that
+# fail in 15% of the runs, as BERT does on small data, p is below 0.05 in 9.4% of 1000 comparisons of 20 seeds; the
+# two-sided test gives 4.6%. The confidence interval of a median is wrong to the other side: it takes the square root
+# of n / 2 in place of half of that of n, and its ranks count from 0, so that it is 1.9 times as wide as the formula's.
+# Only verbose=True prints "one-sided", and the report words the null hypothesis as "not greater".
 #
 # Take scipy.stats.wilcoxon for two models. Seen in November 2026 with Python 3.11. The script fails if this changes.
 set -euo pipefail

@@ -5,13 +5,11 @@
 # The query strategy chooses texts to be labelled next for classifiers with several labels. After Reyes, Morell and
 # Ventura (2018) a text counts for more the smaller the margins |P(1) - P(0)| of its labels are among those of all
 # texts: by label the texts are ranked, and the ranks added. small-text sorts by argsort and uses the result as the
-# ranks, but argsort gives which text stands at a place and not the place of a text. So the numbers are a
-# random permutation. The margin is wrong too: the probability minus the sum of the probabilities of all labels. Both
-# are multiplied by how far a text's predicted labels are from the labelled ones, for which the entropy distance is
-# computed and thrown away; the Hamming distance remains. Here the classifier is sure of 900 texts and has 0.5 for all
-# labels of 100. Of 100 texts that it asks for about 10 are among those, as by lot, and about 68 with the paper's
-# ranks, which the distance thins out. Active learning then costs as many labels as drawing at random. No warning
-# comes.
+# ranks, but argsort gives which text stands at a place and not the place of a text. So the numbers are a random
+# permutation. Both are multiplied by how far a text's predicted labels are from the labelled ones. Here the classifier
+# is sure of 900 texts and has 0.5 for all labels of 100. Of 100 texts that it asks for about 10 are among those, as by
+# lot, and about 68 with the paper's ranks, which the distance thins out. Active learning then costs as many labels as
+# drawing at random. No warning comes.
 #
 # Override _compute_ranking, as below. Seen in November 2026 with Python 3.11. The script fails if this changes.
 set -euo pipefail

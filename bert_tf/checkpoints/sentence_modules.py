@@ -65,5 +65,5 @@ def copy(source: str, target: str, config: EncoderConfig) -> None:
     # Since its version 6, the length is that of the tokenizer.
     own, made = (read_json(os.path.join(folder, SETTINGS_FILE), {}) for folder in (source, target))
     longest = own.get("model_max_length")
-    if made and longest and longest < config.max_position_embeddings:
+    if made and isinstance(longest, int) and 0 < longest < config.max_position_embeddings:
         write_json(os.path.join(target, SETTINGS_FILE), {**made, "model_max_length": longest})

@@ -373,9 +373,11 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
         raise InputError("--text_b_column is for two texts, and tagging reads words; leave the "
                          "flag out.")
     names = [label.strip() for label in labels]
-    if "" in names or len(set(names)) < len(names):
-        raise InputError(f"--labels={','.join(labels)}: a label is empty, or comes twice; name "
-                         "each once, without a surplus comma.")
+    if "" in names:
+        raise InputError(f"--labels={','.join(labels)}: a label is empty; leave out the surplus "
+                         "comma.")
+    if len(set(names)) < len(names):
+        raise InputError(f"--labels={','.join(labels)}: a label comes twice; name each once.")
     if labels and not owned.has_labels:
         raise InputError(f"--labels names labels, and {owned.title} has none; leave the flag out.")
     splits = {split: Split(
