@@ -19,11 +19,9 @@ import functools
 from typing import Any
 
 from bert_tf import checkpoints, data, flags, recipes, training
-from bert_tf.checkpoints import sentence_modules
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
-from bert_tf.opening import folder_of
 from bert_tf.training.growth import StackSettings
 from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import (
@@ -155,6 +153,8 @@ def _keep(job, settings, tokenizer, config, records):
     if job.do_train:
         keep_labels(records, settings.output_dir)
     if job.do_train and job.init_checkpoint:
+        from bert_tf.checkpoints import sentence_modules
+        from bert_tf.opening import folder_of
         sentence_modules.copy(folder_of(job.init_checkpoint), settings.output_dir, config)
 
 

@@ -218,10 +218,13 @@ class FromConfig(InCheckpoints):
         for part in self._layers:
             if part.built:
                 continue
+            shape: tuple = (None, None, getattr(part, "width_read", self.config.hidden_size))
+            if part is getattr(self, "pooler", None):       # it reads one vector of a text
+                shape = shape[1:]
             with contextlib.ExitStack() as stack:
                 for name in self.scope_of(part).split():
                     stack.enter_context(keras.name_scope(name))
-                part.build((None, None, getattr(part, "width_read", self.config.hidden_size)))
+                part.build(shape)
 
     def get_config(self) -> dict[str, Any]:
         settings = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]

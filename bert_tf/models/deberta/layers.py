@@ -67,10 +67,10 @@ class DisentangledEmbeddings(DebertaEmbeddings):
         super().__init__(config, **kwargs)
         self.others = others
 
-    def table(self, name: str, rows: int, initializer: Any = None) -> Any:
+    def add_table(self, name: str, rows: int, initializer: Any = None) -> Any:
         if name != "word_embeddings":
-            return super().table(name, rows, initializer)
-        return super().table(name + DIFFERENCE, rows, "zeros")
+            return super().add_table(name, rows, initializer)
+        return super().add_table(name + DIFFERENCE, rows, "zeros")
 
     @property
     def word_embeddings(self) -> Tensor:        # type: ignore[override]
