@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from bert_tf.finetuning.label_scores import label_scores, write_label_scores
+from bert_tf.finetuning.member import label_scores, write_label_scores
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.task import Task
 
