@@ -296,11 +296,11 @@ def write(asked: ExportFlags, job: ExportFlags, model: Any) -> str:
     path = _file(job)
     make_folder(job.output if path is None else os.path.dirname(path), "output")
     if path is None:
-        def describe(folder):       # the model's own folder may hold another model
+        def finish(folder):       # the model's own folder may hold another model
             flags.keep(asked, folder)
             _write_card(asked, job, model, folder)
 
-        version = export.save_model(module, job.output, job.version, describe)
+        version = export.save_model(module, job.output, job.version, finish)
         return f"{version}: signatures {', '.join(module.functions)}"
     if "onnx" in job.format:
         export.save_onnx(module, path, job.format == "onnx_int8", _metadata(job, model))

@@ -61,10 +61,10 @@ def check_version(folder: str | os.PathLike, version: int) -> str:
 
 
 def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1,
-               describe: Callable[[str], None] = lambda folder: None) -> str:
+               finish: Callable[[str], None] | None = None) -> str:
     """Writes a SavedModel in TensorFlow Serving's layout, `folder/version`, and returns its path.
-    `module.functions` are its signatures. An existing version is refused. `describe` writes more
-    into the folder of the version before it has this name, which a later start would refuse."""
+    `module.functions` are its signatures. An existing version is refused. `finish` writes further
+    files into the folder of the version, before it appears under its name."""
     path = check_version(folder, version)
     make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
@@ -73,7 +73,8 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1,
             tf.saved_model.save(module, aside, signatures=module.functions)
         except tf.errors.ResourceExhaustedError as error:
             raise OSError(errno.ENOSPC, f"{path} can't be written, no space is left") from error
-        describe(aside)
+        if finish:
+            finish(aside)
     return path
 
 

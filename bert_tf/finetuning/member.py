@@ -1,4 +1,5 @@
-"""A task of a fine-tuning run: its files, its head, and the answers that a model gives it."""
+"""A task of a fine-tuning run: its files, its head, the answers that a model gives it, and what is
+written of them."""
 
 import csv
 import dataclasses

@@ -24,8 +24,6 @@ _OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids",
 # Features that are places in a table, and the configuration's number of its rows.
 _ROWS = {**dict.fromkeys(("input_ids", "encoder_input_tokens", "decoder_input_tokens"),
                          "vocab_size"), "segment_ids": "type_vocab_size"}
-# How the names of a network's weights begin.
-_PLACES = ("embeddings", "embeddings_project", "encoder", "decoder", "logits", "pooler")
 
 register = keras.saving.register_keras_serializable("bert_tf")
 # Of each part: whether a configuration replaces it, and what makes the replacement.
@@ -212,19 +210,19 @@ class FromConfig(InCheckpoints):
         return next((scope for name, scope in self.scopes.items()
                      if getattr(self, name, None) is part), "")
 
+    def shape_read_by(self, part: Any) -> tuple[int | None, ...]:
+        return None, None, getattr(part, "width_read", self.config.hidden_size)
+
     def build(self, input_shape: Any = None) -> None:
         """Builds the parts that are not built yet: those that layers share are built once. They
         read vectors of the width that `dense` was given, or H."""
         for part in self._layers:
             if part.built:
                 continue
-            shape: tuple = (None, None, getattr(part, "width_read", self.config.hidden_size))
-            if part is getattr(self, "pooler", None):       # it reads one vector of a text
-                shape = shape[1:]
             with contextlib.ExitStack() as stack:
                 for name in self.scope_of(part).split():
                     stack.enter_context(keras.name_scope(name))
-                part.build(shape)
+                part.build(self.shape_read_by(part))
 
     def get_config(self) -> dict[str, Any]:
         settings = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
@@ -334,6 +332,8 @@ class Network(TakesFeatures, FromConfig, keras.Model):
 
     embeddings: Any
     reads: tuple[str, ...]
+    # Parts whose names begin the paths of their weights; paths of others begin with "encoder".
+    outside: tuple[str, ...] = ("embeddings", "encoder")
 
     @property
     def feature_axes(self) -> dict[str, int]:      # type: ignore[override]
@@ -346,11 +346,16 @@ class Network(TakesFeatures, FromConfig, keras.Model):
         return self.embeddings.word_embeddings
 
     def scope_of(self, part: Any) -> str:
-        if part.name in _PLACES:
+        if part.name in (*self.outside, "pooler"):
             return ""
-        if part is getattr(self, "pooler", None):
-            return "pooler"
-        return "encoder"
+        return "pooler" if self._is_pooler(part) else "encoder"
+
+    def shape_read_by(self, part: Any) -> tuple[int | None, ...]:
+        shape = super().shape_read_by(part)
+        return shape[1:] if self._is_pooler(part) else shape    # which reads one vector of a text
+
+    def _is_pooler(self, part):
+        return part is getattr(self, "pooler", None)
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike, **options: Any) -> Self:

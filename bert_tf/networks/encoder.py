@@ -31,6 +31,7 @@ class BertEncoder(Bert):
 
     also_reads: tuple[str, ...] = ("task_ids", *PACKED)
     layer_class: Any = EncoderLayer
+    outside = (*Bert.outside, "embeddings_project")
 
     def make_embeddings(self, **kwargs: Any) -> Any:
         return EncoderEmbeddings(self.config, **kwargs)

@@ -35,6 +35,7 @@ class T5(Network):
     also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
                                    "decoder_causal_attention")
     text_reads = ("input_ids", "input_mask")
+    outside = (*Network.outside, "decoder", "logits")
 
     def __init__(self, config: T5Config, name: str = "t5", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
