@@ -408,20 +408,22 @@ def test_multiple_choice(eagerly, fine_tuned, tmp_path, kind, labels):
     assert found["probabilities"].shape == (1, 3) and found["choice"].shape == (1,)
 
 
-def test_the_log_is_shown_on_request_and_keras_imports_no_package_that_a_command_does_not_use(
+def test_the_log_is_shown_on_request_and_a_start_imports_and_collects_no_more_than_it_needs(
         tmp_path):
     """All in one process, since a start of TensorFlow takes long."""
     flags = [f"--init_checkpoint={GOLDEN}", f"--output={tmp_path / 'out'}", "--format=ids"]
     code = """
-import sys
+import gc, sys
 from absl.flags import FLAGS
 from bert_tf.flags import parsing
-from run_scripts import commands, export_model
+from run_scripts import commands
 try:
     commands.start("run_scripts.export_model")
 except SystemExit as end:
     assert not end.code
 print("between", file=sys.stderr, flush=True)
+assert gc.isenabled() and gc.get_freeze_count() > 300_000      # the objects of TensorFlow's import
+from run_scripts import export_model
 FLAGS.verbosity, FLAGS.version = 1, 2
 export_model.main(parsing.read(export_model.ExportFlags, FLAGS))
 import bert_tf.metrics, keras
