@@ -177,7 +177,9 @@ class FineTuneRun:
     def check_training(self) -> None:
         """Raises InputError if a head is impossible, or trials cannot be trained."""
         if self.flags.do_train:
-            self.tuning.make_objective(self.model.config, dtype=None)
+            heads = self.tuning.make_objective(self.model.config, dtype=None)
+            for member, head in zip(self.members, heads if isinstance(heads, list) else [heads]):
+                member.check_segments(head)
             settings, results = self.tuning.check(self.train_set)
             self.is_trained = settings.keys() == results.keys()
 

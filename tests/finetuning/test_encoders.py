@@ -71,6 +71,20 @@ def write_tokenizer(folder, kind):
         trained(folder / "sentencepiece.bpe.model")
 
 
+def write_weights(model, kind):
+    """Writes random weights, as Hugging Face's, beside a tokenizer."""
+    (model / "config.json").write_text(json.dumps({"model_type": kind}))
+    vocabulary = tokenization.open_tokenizer(str(model)).vocabulary
+    values = {"vocab_size": vocabulary.size, "model_type": kind, **SIZES, **SPECIAL.get(kind, {})}
+    fields = CONFIGS[kind].__dataclass_fields__
+    config = CONFIGS[kind](**{name: values[name] for name in values.keys() & fields.keys()})
+    networks.build(config).save(model / "model.keras")
+    checkpoints.convert(model / "model.keras", model / "hf", "huggingface")
+    (model / "model.keras").unlink()
+    for file in (model / "hf").iterdir():
+        shutil.move(file, model / file.name)
+
+
 @pytest.fixture(name="data", scope="module")
 def fixture_data(tmp_path_factory):
     """Official files with four examples each: what follows the first word decides the label."""
@@ -110,15 +124,7 @@ def test_every_task_is_learned_by_heart(kind, data, tmp_path):
     model = tmp_path / "model"
     model.mkdir()
     write_tokenizer(model, kind)
-    (model / "config.json").write_text(json.dumps({"model_type": kind}))
-    vocabulary = tokenization.open_tokenizer(str(model)).vocabulary
-    values = {"vocab_size": vocabulary.size, "model_type": kind, **SIZES, **SPECIAL.get(kind, {})}
-    fields = CONFIGS[kind].__dataclass_fields__
-    config = CONFIGS[kind](**{name: values[name] for name in values.keys() & fields.keys()})
-    networks.build(config).save(tmp_path / "model.keras")
-    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
-    for file in (tmp_path / "hf").iterdir():
-        shutil.copy(file, model)
+    write_weights(model, kind)
     for task, folder, score, least, steps, rate in (
             ("mrpc", "MRPC", "dev/accuracy", 1, 12, 2.5e-2),
             ("sts-b", "STS-B", "dev/pearson", 0.9, 25, 1.2e-2),
@@ -174,3 +180,17 @@ def test_a_long_text_is_read_whole(tmp_path):
     for length in (550, 900):
         answers = predictor([text(length, key) for key in ("k0", "k1")])
         assert [answer["label"] for answer in answers] == ["0", "1"]
+
+
+@pytest.mark.parametrize("task, flags", [
+    ("mrpc", {"head": "attentive", "max_seq_length": 64}),
+    ("squad", {"squad_style": "electra", "max_seq_length": 64, "max_query_length": 16,
+               "doc_stride": 16})])
+def test_a_head_that_reads_segments_is_refused_without_them(task, flags, data, tmp_path):
+    """A RoBERTa's post-processor gives both texts of a BERT the segment 0."""
+    write_tokenizer(tmp_path, "mpnet")
+    write_weights(tmp_path, "bert")
+    files = {"mrpc": {"data_dir": str(data / "MRPC")},
+             "squad": dict.fromkeys(("train_file", "predict_file"), str(data / "squad.json"))}
+    with pytest.raises(bert_tf.InputError, match="finds the second text by its segment"):
+        bert_tf.finetune(task, tmp_path, tmp_path / "out", **files[task], **flags)
