@@ -128,7 +128,7 @@ def sources(vocab_file, tmp_path_factory):
     return folders
 
 
-@pytest.mark.parametrize("source, target", zip(FORMATS, FORMATS[1:] + FORMATS[:1]))
+@pytest.mark.parametrize("source, target", [*zip(FORMATS, FORMATS[1:] + FORMATS[:1])])
 def test_every_format_is_read_and_written(source, target, sources, tmp_path, vocab_file):
     wanted = values(GOLDEN / "google_gelu")
     account = convert(sources[source], tmp_path / "second", target)
