@@ -233,7 +233,7 @@ def _read_table(task, layout, path, omissions):
     table = Table(path, layout, omissions)
     text_keys = table.keys(layout.texts)
     choice_keys = table.keys(layout.choices)
-    label_of = _label_reader(task, layout, path, table, text_keys)
+    label_of = _label_reader(task, layout, path, table, [*text_keys, *choice_keys])
     only_key, only = None, None
     if layout.only:
         [only_key], only = table.keys(layout.only[:1]), layout.only[1]
@@ -295,14 +295,12 @@ def _label_reader(task, layout, path, table, text_keys):
     if layout.label is None:
         return None
     if task.kind.has_several_labels:
-        return _labels_reader(task, layout, path, table)
+        return _labels_reader(task, layout, path, table, text_keys)
     several = ""
     if "," in str(layout.label):
         several = ", and --multi_label reads several columns"
     key, = table.keys([layout.label], several)[:1]
-    if key in text_keys:
-        raise InputError(f"{path}: column {layout.label!r} is the text and also the label; name "
-                         "the right column with --label_column.")
+    _check_apart([key], text_keys, layout, path)
     name = table.names[key] if table.names and isinstance(key, int) else layout.label
     is_number = False
     if not task.kind.has_labels:
@@ -333,13 +331,21 @@ def _label_reader(task, layout, path, table, text_keys):
     return read
 
 
-def _labels_reader(task, layout, path, table):
+def _check_apart(keys, text_keys, layout, path):
+    """Raises InputError if a label's column is also a text's."""
+    if not set(keys).isdisjoint(text_keys):
+        raise InputError(f"{path}: column {layout.label!r} is the text and also the label; name "
+                         "the right column with --label_column.")
+
+
+def _labels_reader(task, layout, path, table, text_keys):
     """Returns the `_label_reader` of a task with several labels an example, in a column or in one
     column each. All cells decide about their form, so that the file is read twice."""
     columns = [layout.label]
     if isinstance(layout.label, str) and layout.label not in (table.names or ()):
         columns = [name.strip() for name in layout.label.split(",")]
     keys = table.keys(columns)
+    _check_apart(keys, text_keys, layout, path)
     rows = Table(path, layout, Omissions(skip_malformed=True))
     if len(keys) == 1:
         key, = keys

@@ -212,8 +212,8 @@ class Table:
     def keys(self, columns, advice: str = "") -> list:
         """Returns the keys of columns given by name, number or, for several, a name such as
         "ending*". Several columns come in the order of the numbers in their names, else in the
-        file's order; in JSON, whose keys have no order, by name. `advice` ends the error of a
-        column that is not there."""
+        file's order; in JSON, whose keys have no order, by name. InputError if only some of their
+        names have a number. `advice` ends the error of a column that is not there."""
         return [key for column in columns for key in self._find(column, advice)]
 
     def _find(self, column, advice):
@@ -226,14 +226,19 @@ class Table:
         if not matches and str(column).endswith("*"):
             start = column[:-1]
             matches = [name for name in names if name.startswith(start)]
-            if all(_is_number(name[len(start):]) for name in matches):
+            numbered = [name for name in matches if _is_number(name[len(start):])]
+            if 0 < len(numbered) < len(matches):
+                raise InputError(f"{self._path}, line 1: {column} means {', '.join(matches)}, but "
+                                 f"only {', '.join(numbered)} have a number behind {start}; name "
+                                 "each column.")
+            if numbered:
                 matches.sort(key=lambda name: int(name[len(start):]))
             elif self._keyed:
                 matches.sort()
         if matches:
             return matches if self._keyed else [names.index(name) for name in matches]
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
-            return [int(column)]
+            return [int(column) % self._width]
         known = f"its columns are {', '.join(names)}" if names else (
             f"it has {counted(self._width, 'column')}")
         if self._is_csv and self._width == 1 and not names:

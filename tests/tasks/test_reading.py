@@ -344,6 +344,8 @@ def test_own_files_with_several_labels(tmp_path):
      "line 1 has .'a', 'b'. .*each choice a key of its own"),
     ("a.csv", "body,folder\nx,a\ny,b\n", ("1", "folder"),
      "a.csv: column 'folder' is the text and also the label"),
+    ("a.csv", "folder,body\na,x\nb,y\n", ("body", "-1"), "column '-1' is the text and also the"),
+    ("a.csv", "q,a,b\nwho?,x,0\n", ("q", "b", "a", "b"), "column 'b' is the text and also the la"),
     ("a.tsv", "t\tl\nx\t1\ny\t1\n", ("t", "l"), "holds only 1 label;"),
     *(("a.txt", "\nthe\nend\n", ("0", column), f"line 2: column {column} of 1 holds the words")
       for column in ("-1", "0"))])
