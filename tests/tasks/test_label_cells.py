@@ -169,6 +169,14 @@ def test_small_files_and_known_labels(cells, labels, expected, tmp_path):
         assert same(read(path, labels)[1], expected)
 
 
+@pytest.mark.parametrize("cells, is_told", [
+    (["haze", "haze primary", "primary"], True), (["a/b", "b", "a"], True),
+    (["insult", "severe insult"], False), ([["a", "b"], ["a b"]], False), (["a b,a", "b"], False)])
+def test_labels_between_marks_that_separate_none_are_told(cells, is_told, tmp_path, capsys):
+    read(write(tmp_path / "train.jsonl", cells))
+    assert ("is one label, though its parts" in capsys.readouterr().err) == is_told
+
+
 def test_several_columns_need_multi_label(tmp_path):
     path = write(tmp_path / "train.csv", [("1", "0"), ("0", "1")], ("text", "a", "b"))
     task = own_task("classification", {"train": path}, ["text"], "a,b")
