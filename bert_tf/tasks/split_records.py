@@ -157,7 +157,7 @@ class SplitRecords:
         self._labels: collections.Counter = collections.Counter()
         self._num_choices, self._own, last = 1, 0, None
         self._without_text = self._quoted = 0
-        texts, digest = array.array("q"), hashlib.sha256()
+        texts, labelled, digest = array.array("q"), array.array("q"), hashlib.sha256()
         for piece in self._pieces(self._omissions):
             self._sizes.append(len(piece))
             for example in piece:
@@ -167,11 +167,14 @@ class SplitRecords:
                                     for text in example.texts)
                 if getattr(example, "is_labelled", True):   # others are not part of the file
                     texts.append(hash(tuple(example.texts)))
+                    labelled.append(hash((tuple(example.texts), repr(example.label))))
                     self._own += not source.task.kind.is_grouped or example.document != last
                     last = example.document
                     self._labels.update(source.task.kind.counted(example.label))
             self._num_choices = source.task.kind.num_choices(piece[0])
-        self._sha256, self._texts = digest.hexdigest(), np.array(texts)     # hashes, int64 [N]
+        # Hashes of the texts, and of the texts with their labels, int64 [N].
+        self._sha256, self._texts, self._labelled = (
+            digest.hexdigest(), np.array(texts), np.array(labelled))
         self._label_notes = source.task.kind.check_counted(source.task, self._labels, source.path)
 
     def make(self, num_workers: int = 0, may_replace: bool = True, runner: Runner | None = None
@@ -222,17 +225,26 @@ class SplitRecords:
 
     def report_repeats(self, train: typing.Any) -> None:
         """Prints how many examples have the texts of others: in the training file of earlier ones,
-        in another file of training examples. `train`: the run's records to train on, or None."""
+        in another file of training examples; and how many of them have another label there.
+        `train`: the run's records to train on, or None."""
         if train is self:
-            count, others = len(self._texts) - len(np.unique(self._texts)), "earlier"
+            _, first, same = np.unique(self._texts, return_index=True, return_inverse=True)
+            count, others = len(self._texts) - len(first), "earlier"
+            differ = self._labelled != self._labelled[first[same]]
         elif isinstance(train, SplitRecords):
-            count, others = int(np.isin(self._texts, train._texts).sum()), "training"
+            is_known, others = np.isin(self._texts, train._texts), "training"
+            count = int(is_known.sum())
+            differ = is_known & ~np.isin(self._labelled, train._labelled)
         else:
             return
-        if count:
-            size = counted(len(self._texts), "example")
-            print(f"  note: the texts of {count:,} of {size} are also in {others} examples.",
-                  flush=True)
+        if not count:
+            return
+        more = ""
+        if differ.any() and self._source.task.split(self.name).label is not None:
+            more = f", {differ.sum():,} of them with another label"
+        size = counted(len(self._texts), "example")
+        print(f"  note: the texts of {count:,} of {size} are also in {others} examples{more}.",
+              flush=True)
 
     @property
     def by_document(self) -> bool:

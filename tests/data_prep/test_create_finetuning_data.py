@@ -68,22 +68,30 @@ def test_shares_end_with_the_files_of_one_process(prepare, folder, capsys):
 
 
 def test_fine_tuning_tells_texts_that_come_again(folder, vocab_file, capsys):
-    """In the training file itself, and in a file to score; a file without any tells nothing."""
+    """In the training file itself, and in another file; and labels that contradict each other."""
     flags = TaskFlags(task="rte", data_dir=str(folder / "data"))
+    train = (folder / "data" / "train.tsv").read_text() + "\n23\tonly\tthe tree.\tentailment"
+    (folder / "data" / "train.tsv").write_text(train)
+    (folder / "data" / "dev.tsv").write_text(RTE + "0\tonly\tthe tree.\tnot_entailment\n"
+                                             "1\tonly\tthe tree.\tentailment\n")
     (folder / "data" / "test.tsv").write_text(
-        "index\tsentence1\tsentence2\n0\tthe house\tanother\n1\tanother\tthe tree.\n")
+        "index\tsentence1\tsentence2\n0\tthe house\tanother\n1\tonly\tthe tree.\n")
     tokenizer = open_tokenizer(str(vocab_file), True)
     records = {source.split: split_records.SplitRecords(
         source, split_records.RecordOptions(16), tokenizer, str(folder / "out"))
         for source in flags.find_sources(flags.read_task(), ["train", "dev", "test"])}
     Member.make_records(types.SimpleNamespace(head_name="", flags=types.SimpleNamespace(
         records_dir="", num_workers=1)), str(folder / "out"), records)
-    texts = [line.split("\t")[1] for line in (
-        folder / "data" / "train.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    labels: dict = {}
+    differ = sum(label != labels.setdefault(text, label) for _, text, _, label in (
+        line.split("\t") for line in train.splitlines()[1:]))
     told = [line for line in capsys.readouterr().out.splitlines() if "note: the texts" in line]
-    assert told == [
-        f"  note: the texts of {23 - len(set(texts))} of 23 examples are also in earlier examples.",
-        "  note: the texts of 4 of 4 examples are also in training examples."]
+    assert differ and told == [
+        f"  note: the texts of {24 - len(labels)} of 24 examples are also in earlier examples, "
+        f"{differ} of them with another label.",
+        "  note: the texts of 2 of 2 examples are also in training examples, "
+        "1 of them with another label.",
+        "  note: the texts of 1 of 2 examples are also in training examples."]
 
 
 @pytest.fixture
