@@ -29,7 +29,8 @@ def write_folder(folder, base):
     for name, value in {
             "bert_config.json": {"hidden_size": 1024, "model_type": "bert"},
             "metrics.json": {"metrics": {"dev/f1": 0.84567, "loss": 0.5}},
-            "results.json": {"best": "seed7", "trials": {"seed7": {"learning_rate": 5e-5}}},
+            "results.json": {"best": "seed7", "trials": {"seed7": {"learning_rate": 5e-5,
+                                                                   "num_train_epochs": 3.0}}},
             "trials/seed7/trial.json": {"settings": {"init_checkpoint": str(base)}},
             "records/train.manifest.json": {"inputs": [{"name": "glue/MRPC/train.tsv"}],
                                             "counts": {"examples": 3668}}}.items():
@@ -53,12 +54,15 @@ def test_a_card_says_what_the_files_say(tmp_path):
     for part in ("# mrpc", "type bert, fine-tuned for classification (mrpc): `hidden_size` 1,024.",
                  "weights of `base`", "train: 3,668 examples of `glue/MRPC/train.tsv`",
                  "| `learning_rate` | 5e-05 |", "| `max_seq_length` | 16 |",
-                 "| `long_text` | mean |", "| dev/f1 | 0.8457 |",
+                 "| `long_text` | mean |", "| dev/f1 | 0.8457 |", "| `num_train_epochs` | 3.0 |",
                  "`0` (not_equivalent), `1` (equivalent)",
                  "    bert-finetune \\\n        --task=mrpc \\\n        --do_train",
                  'predictor(("A text.", "Another."))'):
         assert part in text, part
     assert model_card.write_card(folder) and (folder / "README.md").read_text() == text
+    (folder / "flags.txt").write_text("--task=mrpc\n--num_train_steps=12\n")
+    text = model_card.card(str(folder))
+    assert "| `num_train_steps` | 12 |" in text and "num_train_epochs" not in text
     (folder / "README.md").write_text("Mine.")
     assert model_card.write_card(folder) is None
     assert (folder / "README.md").read_text() == "Mine."
