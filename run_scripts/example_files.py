@@ -5,6 +5,7 @@ A file has a line an example (`lines`), or it is a table: `tsv`, where quotes ar
 its JSON is that of annotation tools. Memory does not grow with the file.
 """
 
+import codecs
 import collections
 import contextlib
 import csv
@@ -28,6 +29,7 @@ from bert_tf.files import (
     ending,
     exists,
     is_folder,
+    open_unpacked,
     same_file,
     shown_name,
     unpacked_name,
@@ -57,12 +59,14 @@ _HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "m
 
 class Row(typing.NamedTuple):
     """An example of a file: its line, from 1; its text, or a tuple of several; the cells of its
-    row, {name or number of a column: value}; and what separates the cells, in CSV."""
+    row, {name or number of a column: value}; what separates the cells, in CSV; and the byte-order
+    mark of its file, by which Excel knows UTF-8, or ""."""
 
     line: int
     texts: str | tuple
     cells: dict
     separator: str = ","
+    mark: str = ""
 
 
 def format_of(path: str, default: str = "lines") -> str:
@@ -179,7 +183,10 @@ def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]
     """Yields the rows of a table; `omissions` decides about lines that cannot be read. InputError
     that names the line if a column is not there, a cell holds no text, or a row has more or fewer
     choices than the first."""
-    table = Table(path, columns, omissions)
+    table, mark = Table(path, columns, omissions), ""
+    if path != STANDARD:
+        with open_unpacked(path) as file:
+            mark = "\ufeff" * (file.read(3) == codecs.BOM_UTF8)
     flags = ["--text_a_column", *["--text_b_column"] * (len(columns.texts) > 1),
              *["--choice_columns"] * bool(columns.choices)]
     keys, choices = (table.keys(names, f"; name the right ones with {' and '.join(flags)}")
@@ -197,7 +204,8 @@ def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]
         except Malformed as problem:
             omissions.add_malformed(f"{shown_name(path)}, line {number}", str(problem))
             continue
-        yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells, table.separator)
+        yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells, table.separator,
+                  mark)
 
 
 def answer_rows(rows: Iterable[Row], source: str, output: str,
@@ -262,8 +270,10 @@ class _Cells:
         self._form, self._file = form, file
         self._names, self._has_told = None, False
 
-    def _open(self, separator):
-        """Returns the function that writes cells, and quotes all of them if one has a mark."""
+    def _open(self, separator, begin):
+        """Returns the function that writes cells, and quotes all of them if one has a mark. `begin`
+        is written first."""
+        self._file.write(begin)
         if self._form != "csv":
             return lambda cells, marks: print(
                 *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=self._file)
@@ -288,7 +298,7 @@ class _Cells:
                 columns[_PREDICTED + name] = value
         cells = {str(name): _cell(value, name) for name, value in _beside(row, columns).items()}
         if self._names is None:
-            self._names, self._write = list(cells), self._open(row.separator)
+            self._names, self._write = list(cells), self._open(row.separator, row.mark)
             self._write(self._names, rows.SEPARATORS + "\r")     # the names tell the separator
         if not (self._has_told or cells.keys() <= {*self._names}):
             self._has_told = True
@@ -301,7 +311,10 @@ class _Cells:
 
 def _cell(value, name):
     """Returns the value of a column in a cell; a list of texts or numbers with blanks between them.
-    Labels are as --multi_label reads them: with commas, or a list where a name has one."""
+    Labels are as --multi_label reads them: with commas, or a list where a name has one. An object
+    is JSON, as in the input."""
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, (list, tuple)):
         return "" if value is None else str(value)
     are_labels = str(name) in ("labels", _PREDICTED + "labels")

@@ -101,6 +101,11 @@ def test_tables_get_further_columns(model, tmp_path, ending, delimiter):
     assert json.loads(lines) == {"0": "x", "1": "d e", "prediction": near(model[1][1])}
 
 
+def test_excel_knows_the_output_as_the_input(model, tmp_path):
+    written = run(model[0], tmp_path, "in.csv", "\ufeffbody;n\nd e;1\n", text_a_column="body")
+    assert written.startswith("\ufeffbody;n;predicted_label;") and "\nd e;1;" in written
+
+
 def test_no_column_of_the_input_is_lost(model, tmp_path, capsys):
     for name, content in (("in.csv", "body,predicted_label\nd e,mine\n"),
                           ("in.jsonl", '{"body": "d e", "prediction": "mine"}\n')):
@@ -110,8 +115,10 @@ def test_no_column_of_the_input_is_lost(model, tmp_path, capsys):
                   text_a_column="body")
     assert written.startswith("body,x,x_2_,x_2,predicted_label,") and "\nd e,a,b,c," in written
     capsys.readouterr()
-    run(model[0], tmp_path, "more.jsonl", '{"body": "d"}\n{"body": "d", "id": 7}\n', "out.csv",
+    written = run(model[0], tmp_path, "more.jsonl", "\n".join([
+        '{"body": "d", "of": {"a": [null, "b"]}}', '{"body": "d", "id": 7}']), "out.csv",
         text_a_column="body")
+    assert next(csv.DictReader(io.StringIO(written)))["of"] == '{"a": [null, "b"]}'
     assert "line 2 of the input has id, which the first line lacks" in capsys.readouterr().err
 
 
