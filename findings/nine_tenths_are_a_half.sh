@@ -7,8 +7,7 @@
 # dataset, "selected randomly", which is needed where they have several lengths or batch sizes. But the next dataset is
 # drawn again and again until it is another one than the last. So two datasets take turns, whatever the weights are: the
 # tenth makes up half of the batches, and each of its texts comes five times as often as planned. With the weights 0.8,
-# 0.1 and 0.1 it is 0.47, 0.27 and 0.27. Nothing shows it but counting, and no warning comes. If all datasets are read
-# to their ends (iterate_over_all=True), only the order suffers.
+# 0.1 and 0.1 it is 0.47, 0.27 and 0.27. Nothing shows it but counting, and no warning comes.
 #
 # Draw the batches by yourself from a StreamingDataLoader for each dataset. Seen in November 2026 with Python 3.11. The
 # script fails if this changes.
