@@ -51,15 +51,15 @@ def hub(model, tmp_path, monkeypatch):
     with hub_server.serve() as (hub, address):
         hub.models["us/tiny"] = {**model[0], **NEVER}
         hub.models["us/pickled"] = {"config.json": b"{}", "pytorch_model.bin": b"never"}
+        template = address + "/{repo_id}/resolve/{revision}/{filename}"
         for module in (huggingface_hub.constants, huggingface_hub.hf_api,
                        huggingface_hub.file_download):
-            for name in ("ENDPOINT", "HUGGINGFACE_CO_URL_HOME"):
+            for name, value in (("ENDPOINT", address), ("HUGGINGFACE_CO_URL_HOME", address),
+                                ("HUGGINGFACE_CO_URL_TEMPLATE", template)):
                 if hasattr(module, name):
-                    monkeypatch.setattr(module, name, address)
+                    monkeypatch.setattr(module, name, value)
         monkeypatch.setattr(huggingface_hub.hf_api.api, "endpoint", address)
         constants = huggingface_hub.constants
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
-                            address + "/{repo_id}/resolve/{revision}/{filename}")
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
         monkeypatch.setattr(places, "COPIES", {})
