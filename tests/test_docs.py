@@ -124,6 +124,16 @@ def test_what_a_command_reads_is_made_before_or_named(page):
         made |= {given[name].split("/")[0] for name in WRITTEN if given.get(name)}
 
 
+def test_downloads_leave_out_what_they_exclude():
+    """`hf` takes one pattern behind each --exclude. More words would name the only files to
+    download, and --exclude would be ignored."""
+    commands_of_hf = [line for text in TEXTS.values() for line in re.findall(
+        r"\bhf download [^`\n|]*", re.sub(r"\\\n\s*", " ", text))]
+    assert len(commands_of_hf) >= 4
+    for line in commands_of_hf:
+        assert re.fullmatch(r"hf download [\w/.-]+( +--[\w-]+[= ]\S+)*", line.strip()), line
+
+
 def test_every_program_is_in_the_pages():
     text = " ".join(TEXTS.values())
     assert not [name for name in names() if f"`{name}" not in text and f"    {name}" not in text
