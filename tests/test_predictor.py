@@ -94,6 +94,23 @@ def test_a_text_that_the_vocabulary_does_not_know_is_named_once(saved, kind, cap
     assert (counts["texts"], counts["unknown_texts"], counts["unknown_tokens"]) == (9, 4, 8)
 
 
+def test_that_texts_are_cut_to_fit_is_told_once(saved, capsys):
+    warn.cache_clear()
+    long = text(random.Random(3), 100)
+    saved("tagging")[-1](long)
+    saved("classification")[-1](["ab c", "d"])
+    saved("span")[-1](("ab?", long))
+    assert not capsys.readouterr().err
+    for _ in range(2):
+        saved("classification")[-1](["ab c", long])
+        saved("span")[-1]((long, "ab"))
+    assert [line for line in capsys.readouterr().err.splitlines() if "cut" in line] == [
+        f"warning: texts of more than {LENGTH} tokens are cut to fit, as in training "
+        "(--max_seq_length, --long_text).", "warning: questions of more than "
+        f"{SPAN_OPTIONS['max_query_length']} tokens are cut to fit, as in training "
+        "(--max_query_length)."]
+
+
 def text(rng, words=None):
     return " ".join("".join(rng.choices(LETTERS, k=rng.randint(1, 4))) + rng.choice(["", "", "."])
                     for _ in range(words or rng.randint(1, 8)))

@@ -8,7 +8,7 @@ import itertools
 import os
 import typing
 
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, counted, warn
 from bert_tf.files import TABLES, is_file, is_folder, is_library_name, join_path, match_names
 from bert_tf.files import exists as is_there
 from bert_tf.heads import BILSTM, HEADS
@@ -313,3 +313,9 @@ def settle(flags: dict, *others: dict) -> dict:
     model's saved options, then the defaults."""
     return {name: next((source[name] for source in (flags, *others)
                         if source.get(name) is not None), None) for name in flags}
+
+
+def warn_of_cut(is_cut: bool, what: str, most: int, flags: str) -> None:
+    """Warns, once, that texts to predict for are longer than the model reads."""
+    if is_cut:
+        warn(f"{what} of more than {most} tokens are cut to fit, as in training ({flags}).")

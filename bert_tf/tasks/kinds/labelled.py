@@ -19,7 +19,7 @@ from bert_tf.tasks.kinds import windows
 from bert_tf.tasks.reading import KeptRows, read_parts
 from bert_tf.tasks.rows import Omissions, plain_label
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
-from bert_tf.tasks.task import OF_WORDS, Kind, Task
+from bert_tf.tasks.task import OF_WORDS, Kind, Task, warn_of_cut
 from bert_tf.tokenization.encoding import TRUNCATE, encode_pairs, is_cut_in_windows, way_of
 
 _LIST = re.compile(r"""\[(['"]).*\1\]""", re.DOTALL)
@@ -216,7 +216,8 @@ class LabelledKind(Kind):
         return paths
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
-        features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
+        features, cut = self.encode(task, examples, tokenizer, max_seq_length, options)
+        warn_of_cut(cut > 0, "texts", max_seq_length, "--max_seq_length, --long_text")
         answers = self.join(run(features), examples, tokenizer, max_seq_length, options)
         if has_nan(answers):
             warn("the scores of the model are NaN, so that its answers mean nothing: train it "

@@ -14,7 +14,7 @@ from bert_tf.tasks.answer_spans import SpanOptions, SquadRecords, cut_spans
 from bert_tf.tasks.kinds.labelled import is_flat
 from bert_tf.tasks.question_files import form_of
 from bert_tf.tasks.squad_answers import AnswerOptions
-from bert_tf.tasks.task import Kind, settle
+from bert_tf.tasks.task import Kind, settle, warn_of_cut
 
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
@@ -107,6 +107,8 @@ class Span(Kind):
                 [squad.Question(str(index), question)], [], passage))
         span_options = _span_options(options, max_seq_length)
         spans = cut_spans(paragraphs, tokenizer, span_options)
+        warn_of_cut(bool(spans.query_cut.any()), "questions", span_options.max_query_length,
+                    "--max_query_length")
         outputs = run(spans.features(0, len(spans.start), span_options, tokenizer.vocabulary))
         predictions = squad_answers.find_answers(spans, outputs, tokenizer,
                                                  _taken(AnswerOptions, options))

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.data.records.features import known
 from bert_tf.models.t5.segments import Runs
-from bert_tf.tasks.task import Kind
+from bert_tf.tasks.task import Kind, warn_of_cut
 
 # The options of generation where a model does not know them: tokens of an answer, and beam search.
 GENERATION = {"max_target_length": 128, "beams": 1, "alpha": 0.6}
@@ -37,7 +37,8 @@ class TextToText(Kind):
                 "alpha": options["alpha"]}
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
-        runs, _ = encode([example.texts[0] for example in examples], tokenizer, max_seq_length)
+        runs, cut = encode([example.texts[0] for example in examples], tokenizer, max_seq_length)
+        warn_of_cut(cut > 0, "texts", max_seq_length, "--max_seq_length")
         ids = runs.padded(np.arange(len(runs)), max_seq_length)
         tokens = run({"encoder_input_tokens": ids, "input_mask": ids > 0})["tokens"]
         return [{"text": tokenizer.decode(row.tolist())} for row in tokens]
