@@ -144,6 +144,8 @@ def class_weights(settings: FineTuneSettings, task: Task) -> str | list[float] |
             any(weights) and all(0 <= weight < math.inf for weight in weights)):
         raise InputError(f"--class_weights={','.join(flag)}: give {BALANCED}, or a number of at "
                          f"least 0 for each label ({', '.join(task.labels)}), and not 0 for all.")
+    print("weights of labels in the loss: " + ", ".join(    # their order is not that of the file
+        f"{label} {weight:g}" for label, weight in zip(task.labels, weights)), flush=True)
     return weights
 
 

@@ -232,7 +232,7 @@ def test_prediction_in_a_later_command(eagerly, data, model, flags, tmp_path):
     assert again == pytest.approx(table, rel=1e-5, abs=1e-5)
 
 
-def test_several_labels(data, flags, tmp_path):
+def test_several_labels(data, flags, tmp_path, capsys):
     main(flags(train_file="train.jsonl", dev_file="dev.jsonl", text_a_column="text",
                label_column="tags", multi_label=True, do_eval=True, num_train_epochs=10.0,
                learning_rate=5e-3, class_weights=["1", "1.5", "1"]))
@@ -244,6 +244,8 @@ def test_several_labels(data, flags, tmp_path):
     assert scores["metrics"]["dev/exact_match"] == pytest.approx(np.mean(right))
     for line in found:
         assert line["labels"] == [name for name, p in line["probabilities"].items() if p > 0.5]
+    assert "weights of labels in the loss: {} 1, {} 1.5, {} 1\n".format(
+        *found[0]["probabilities"]) in capsys.readouterr().out
 
 
 def test_balanced_weights_are_those_of_scikit_learn():
