@@ -58,6 +58,9 @@ _LONGEST_MARK = max(map(len, _PACKINGS))
 _PACKED = (".gz", ".xz", ".bz2", ".zst")
 # Tables by the endings of their names. The objects of "jsonl" are on a line each, or in a list.
 TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+# What files that are no plain text hold beside their texts.
+_MARKED = {**dict.fromkeys(TABLES, "names, numbers and quotes of a table"),
+           **dict.fromkeys((".html", ".htm"), "tags of a web page")}
 # Bytes that a request to a store asks for: a look at a file's head costs no more.
 _BLOCK = 4 << 20
 # Room for copies, in bytes, where BERT_TF_STAGE_BYTES does not say it.
@@ -198,10 +201,10 @@ def ending(path: str) -> str:
 
 
 def warn_of_tables(paths: collections.abc.Iterable[str]) -> None:
-    """Warns if a file, which is read as plain text, has the name of a table."""
-    if path := next((path for path in paths if ending(path) in TABLES), ""):
-        warn(f"{shown_name(path)} is read as plain text, with the names, numbers and quotes of a "
-             "table; save its texts alone in a .txt file (bert-extract-text reads JSON lines).")
+    """Warns if a file, which is read as plain text, has the name of a table or of a web page."""
+    if path := next((path for path in paths if ending(path) in _MARKED), ""):
+        warn(f"{shown_name(path)} is read as plain text, with the {_MARKED[ending(path)]}; save "
+             "its texts alone in a .txt file (bert-extract-text reads JSON lines).")
 
 
 def is_packed(path: str) -> bool:

@@ -126,6 +126,8 @@ def test_tables_that_are_read_as_plain_text_are_told_of(capsys):
     assert capsys.readouterr().err == ""
     warn_of_tables(["a.txt", "posts.CSV.gz", "b.jsonl"])
     assert "warning: posts.CSV.gz is read as plain text" in capsys.readouterr().err
+    warn_of_tables(["a.txt", "page.html"])
+    assert "page.html is read as plain text, with the tags of a web page" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("separator", ",;\t|")
