@@ -170,7 +170,7 @@ class TextModel:
                  "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)},
                 self.path, output, **chosen)
         except InputError as error:         # the files are this method's own
-            message = str(error)
+            message = str(error).replace("--multi_label", "kind='multi_label' to from_pretrained")
             for path, name in zip(files.values(), ("texts and labels", "dev_texts and dev_labels")):
                 message = message.replace(path, name)
             raise InputError(message) from error

@@ -29,6 +29,8 @@ class Example(typing.NamedTuple):
 
 # Counts of `Omissions` that reading a file's rows changes.
 _COUNTS = ("malformed", "without_label", "comments")
+# Labels in small letters that other programs write where there is none.
+_MISSING = ("nan", "<na>", "#n/a")
 
 
 class KeptRows:
@@ -116,10 +118,14 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
         labels = sorted(seen, key=lambda label: (int(label), label))
     except ValueError:
         labels = sorted(seen, key=lambda label: (label != "O", label))
+    if missing := [label for label in labels if label.lower() in _MISSING]:
+        warn(f"{path}: {missing[0]!r} is learned as a label, and may stand for none, as pandas and "
+             "Excel write it; correct or remove these lines.")
     with contextlib.suppress(ValueError):
         if task.kind.name == "classification" and sum(float(label) % 1 for label in labels) > 0:
             warn(f"{path}: the {len(labels)} labels, such as {labels[0]}, are numbers, and are "
-                 "learned as names of classes: give --task_kind=regression to learn numbers.")
+                 "learned as names of classes: to learn numbers, give --task_kind=regression, or "
+                 "kind='regression' to TextModel.from_pretrained.")
     return task.kind.with_labels(task, labels)
 
 

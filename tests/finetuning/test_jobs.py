@@ -218,6 +218,8 @@ def test_errors_of_fit_name_its_arguments(folder):
         model.fit(["a", "b"], ["x", "z"], **given, keep_head=True)
     with pytest.raises(InputError, match="^dev_texts and dev_labels, line 1: label 'z' is none"):
         model.fit(["a", "b"], ["x", "y"], ["a"], ["z"], **given)
+    with pytest.raises(InputError, match="is a list; give kind='multi_label' to from_pretrained"):
+        model.fit(["a", "b"], [["x"], ["x", "y"]], **given)
 
 
 FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]] * 2

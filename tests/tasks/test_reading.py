@@ -556,6 +556,15 @@ def test_labels_that_are_numbers_with_fractions_are_told(labels, is_told, tmp_pa
     assert ("give --task_kind=regression" in capsys.readouterr().err) is is_told
 
 
+@pytest.mark.parametrize("label, is_told", [("nan", True), ("#N/A", True), ("None", False)])
+def test_a_label_that_may_be_none_is_told(label, is_told, tmp_path, capsys):
+    path = tmp_path / "train.csv"
+    path.write_text(f"text,topic\nx,a\ny,b\nz,{label}\n")
+    task = own_task("classification", {"train": str(path)}, ["text"], "topic")
+    assert label in discover_labels(task, "train", str(path)).labels
+    assert (f"{label!r} is learned as a label" in capsys.readouterr().err) is is_told
+
+
 # IMDB, and tasks in Korean and Chinese
 
 def labelled(task, split, folder):
