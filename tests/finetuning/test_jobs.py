@@ -20,7 +20,7 @@ from bert_tf.tasks.label_cells import form_of_cells
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import finetune
-from tests.run_scripts.test_run_classifier import VOCAB, write_csv
+from tests.run_scripts.test_run_classifier import write_csv
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -35,11 +35,7 @@ def fixture_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("jobs")
     write_csv(folder / "train.csv", 1, 24)
     write_csv(folder / "dev.csv", 2, 9)
-    network = bert_tf.BertEncoder(tiny.config(
-        vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24))
-    (folder / "model").mkdir()
-    network.save(folder / "model" / "model.keras")
-    (folder / "model" / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    tiny.save_encoder(folder / "model", TOKENS)
     return folder
 
 

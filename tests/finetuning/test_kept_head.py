@@ -13,7 +13,6 @@ from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.finetuning.jobs import open_job
 from tests.finetuning.test_jobs import TOKENS
-from tests.run_scripts.test_run_classifier import VOCAB
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -30,10 +29,7 @@ FURTHER, NEW = "is trained further", "a new head is trained, since"
 def fixture_base(tmp_path_factory):
     """A pre-trained model."""
     folder = tmp_path_factory.mktemp("kept")
-    network = bert_tf.BertEncoder(tiny.config(
-        vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24))
-    network.save(folder / "model.keras")
-    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    tiny.save_encoder(folder, TOKENS)
     return folder
 
 

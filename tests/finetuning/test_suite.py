@@ -29,7 +29,6 @@ from bert_tf.tasks.suites import SUITES
 from bert_tf.training.learners.learner import Learner
 from run_scripts import finetune
 from tests.finetuning.test_jobs import TOKENS
-from tests.run_scripts.test_run_classifier import VOCAB
 from tests.tasks import library_sets
 from tests.training import tiny
 
@@ -65,11 +64,7 @@ def fixture_folder(tmp_path_factory):
             (text(), text(), label) for label in labels])
     write(folder / "AX" / "diagnostic-full.tsv", [("Premise", "Hypothesis", "Label")], [
         (text(), text(), MNLI[i % 3]) for i in range(8)])
-    network = bert_tf.BertEncoder(tiny.config(
-        vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24))
-    (folder / "model").mkdir()
-    network.save(folder / "model" / "model.keras")
-    (folder / "model" / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    tiny.save_encoder(folder / "model", TOKENS)
     return folder
 
 
@@ -358,14 +353,10 @@ def test_a_masked_lm_ranks_pronouns(tmp_path):
     given = {"tasks": ["wnli"], "rank_pronouns": True, "max_seq_length": 48}
     job = flags(folder, tmp_path / "out", init_checkpoint=str(tmp_path / "lm"), num_trials=1,
                 grid_learning_rate=["1e-2"], **given)
-    config = tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=48)
-    (tmp_path / "lm").mkdir()
-    (tmp_path / "lm" / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
-    network = bert_tf.BertEncoder(config)
-    network.save(tmp_path / "lm" / "model.keras")
+    network = tiny.save_encoder(tmp_path / "lm", TOKENS, 48)
     with pytest.raises(InputError, match="has no masked LM, which this task starts from"):
         finetune.main(job)
-    Learner(network, [bert_tf.MaskedLM(config)]).save(tmp_path / "lm" / "model.keras")
+    Learner(network, [bert_tf.MaskedLM(network.config)]).save(tmp_path / "lm" / "model.keras")
     finetune.main(job)
     [cell] = suite_run.open_suite(job).cells
     rows = answers(pathlib.Path(cell.folder) / "dev_predictions.jsonl")
@@ -396,7 +387,7 @@ def official(answers, predictions, is_v2):
                               for found, texts in pairs])}
 
 
-def test_trivia_qa_and_then_squad(folder, tmp_path):
+def test_trivia_qa_and_then_squad(tmp_path):
     """arXiv:1810.04805, table 2: SQuAD begins with the model of TriviaQA and its head."""
     data, gold = tmp_path / "data", {}
     for place in ("SQuAD", "TriviaQA/qa", "TriviaQA/evidence/wikipedia"):
@@ -420,10 +411,7 @@ def test_trivia_qa_and_then_squad(folder, tmp_path):
             (data / "SQuAD" / f"{split}-{version}.json").write_text(json.dumps({"data": [
                 {"paragraphs": [{"context": "1 2 3 4 5 6", "qas": questions}]}]}))
     # Questions have up to 64 tokens.
-    config = tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=96)
-    (tmp_path / "model").mkdir()
-    bert_tf.BertEncoder(config).save(tmp_path / "model" / "model.keras")
-    shutil.copy(folder / "model" / "vocab.txt", tmp_path / "model")
+    tiny.save_encoder(tmp_path / "model", TOKENS, 96)
     job = flags(data, tmp_path / "out", suite="squad", tasks=[], intermediate=True, num_trials=1,
                 init_checkpoint=str(tmp_path / "model"), max_seq_length=96)
     job.grid_learning_rate = ["3e-2"]
@@ -456,10 +444,7 @@ def test_another_suite_of_a_library_gives_the_answers_of_files(folder, tmp_path,
     pytest.importorskip("datasets")
     files = library_sets.write_files("squad_v2", tmp_path / "files")
     library = library_sets.write_hub("squad_v2", tmp_path / "hub", monkeypatch)
-    config = tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=96)
-    (tmp_path / "model").mkdir()
-    bert_tf.BertEncoder(config).save(tmp_path / "model" / "model.keras")
-    shutil.copy(folder / "model" / "vocab.txt", tmp_path / "model")
+    tiny.save_encoder(tmp_path / "model", TOKENS, 96)
     found = []
     for name, data_dir in (("of_files", files), ("of_rows", library)):
         job = flags(folder, tmp_path / name, suite="squad", tasks=["squad_v2"], data_dir=data_dir,
@@ -566,7 +551,7 @@ def test_grids_are_those_of_papers(folder, tmp_path):
     run = suite_run.open_suite(flags(folder, tmp_path, **given))
     assert run.points == [{"learning_rate": rate, "train_batch_size": 32, "num_train_epochs": 3.0}
                           for rate in (5e-5, 4e-5, 3e-5, 2e-5)]
-    tiny.config(vocab_size=VOCAB, model_type="albert").to_json_file(tmp_path / "albert.json")
+    tiny.config(vocab_size=len(TOKENS), model_type="albert").to_json_file(tmp_path / "albert.json")
     run = suite_run.open_suite(flags(
         folder, tmp_path, bert_config_file=str(tmp_path / "albert.json"), init_checkpoint="",
         vocab_file=str(folder / "model" / "vocab.txt"), **given))

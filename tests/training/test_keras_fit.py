@@ -1,6 +1,7 @@
 """The optimizers in Keras's own `fit`: against Keras's AdamW, and under a strategy."""
 
 import contextlib
+import dataclasses
 
 import keras
 import numpy as np
@@ -196,7 +197,7 @@ def test_two_devices_take_the_steps_of_one(options, mirrored):
 def learn(make, batch, strategy, **options):
     """The losses of a learner's `fit` and `evaluate`, and the change of its weights."""
     with strategy.scope() if strategy else contextlib.nullcontext():
-        learner = make()
+        learner = make(dataclasses.replace(CONFIG, num_hidden_layers=1))
         learner.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
     before = learner.get_weights()
     arrays = {name: np.asarray(value) for name, value in batch.items()}
@@ -205,10 +206,10 @@ def learn(make, batch, strategy, **options):
     return [*found, *(new - old for new, old in zip(learner.get_weights(), before))]
 
 
-def classifier():
+def classifier(config):
     keras.utils.set_random_seed(3)
-    return bert_tf.Learner(bert_tf.BertEncoder(CONFIG), [
-        Classification(CONFIG, 2, dropout_rate=0.0, class_weights=[1.0, 3.0])])
+    return bert_tf.Learner(bert_tf.BertEncoder(config), [
+        Classification(config, 2, dropout_rate=0.0, class_weights=[1.0, 3.0])])
 
 
 @pytest.mark.parametrize("make, rows", [(make_learner, 4), (classifier, 7)])

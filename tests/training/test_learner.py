@@ -256,12 +256,12 @@ def test_keras_leaves_the_sentence_of_an_error_as_it_is():
         Refusing()(np.ones(2))
 
 
-@pytest.mark.parametrize("optimizer", [
-    "adam", keras.optimizers.AdamW(0.1), keras.optimizers.Lamb(0.1), keras.optimizers.Nadam(0.1)])
-def test_compile_refuses_what_learns_nothing_in_bfloat16(optimizer):
+def test_compile_refuses_what_learns_nothing_in_bfloat16():
     learner = make_learner(dtype="bfloat16")
-    with pytest.raises(InputError, match="in bfloat16, where its beta_2 of 0.999 is 1: make"):
-        learner.compile(optimizer)
+    for optimizer in ("adam", keras.optimizers.AdamW(0.1), keras.optimizers.Lamb(0.1),
+                      keras.optimizers.Nadam(0.1)):
+        with pytest.raises(InputError, match="in bfloat16, where its beta_2 of 0.999 is 1: make"):
+            learner.compile(optimizer)
     make_learner(dtype="mixed_bfloat16").compile("adam")
     learner.compile(keras.optimizers.AdamW(0.1, beta_2=0.99), run_eagerly=True)
     before = learner.get_weights()

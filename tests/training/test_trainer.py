@@ -109,10 +109,6 @@ def test_networks_that_compute_no_layer_again_say_so():
             rematerialize(Learner(encoder, [SentencePrediction(config)]))
 
 
-def test_two_replicas_with_accumulation_equal_one_device(eagerly, records, mirrored, reference):
-    check_equal(*reference, records, strategy=mirrored, accumulation=2)
-
-
 def test_counts_below_one_are_divided_by_too():
     """As weights of classes can make them; without any count there is no mean but 0."""
     means = tiny.trainer().means(np.array([[0.2, 0.4], [0.3, 0.4], [0.0, 0.0], [0.0, 0.0]]))

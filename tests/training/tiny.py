@@ -40,6 +40,16 @@ def config_of(recipe, **overrides):
     return published("tiny", recipe.sizes, {"tiny": {}}, **values)
 
 
+def save_encoder(folder, tokens, longest=24):
+    """A network of one layer and its vocabulary in a folder; returns the network."""
+    folder.mkdir(exist_ok=True)
+    network = BertEncoder(config(
+        vocab_size=len(tokens), num_hidden_layers=1, max_position_embeddings=longest))
+    network.save(folder / "model.keras")
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    return network
+
+
 def write_records(path, count, seed=0, length=LENGTH, predictions=PREDICTIONS, vocab=VOCAB):
     """Records of random tokens, with different numbers of predictions; returns the features."""
     rng = np.random.default_rng(seed)
