@@ -37,10 +37,6 @@ def parse(*arguments, kind=Job, **functions):
     return read(kind, values)
 
 
-def test_defaults():
-    assert parse("--name=n", "--files=f") == Job("n", ["f"])
-
-
 @pytest.mark.parametrize("wrong, meant", [
     ("adamv", "adamw"), ("Radan", "radam"), ("lam", "lamb"), ("zebra", "")])
 def test_of_equally_similar_names_the_one_with_the_same_beginning_is_meant(wrong, meant):

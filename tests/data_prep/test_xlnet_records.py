@@ -134,26 +134,19 @@ def test_refusals(made, stream, flags, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("recipe", ["bert", "roberta", "albert"])
-def test_a_vocabulary_of_xlnet_is_refused_where_the_class_token_is_first(
-        prepare, tmp_path, random_text, recipe):
+@pytest.mark.parametrize("style, recipe, message", [
+    *(("xlnet", recipe, f"whose class token is the last, and --recipe={recipe} n")
+      for recipe in ("bert", "roberta", "albert")),
+    ("t5", "xlnet", "spiece.model has no special token for cls; give")])
+def test_a_vocabulary_without_the_class_token_of_the_recipe_is_refused(
+        prepare, tmp_path, random_text, style, recipe, message):
     text, vocabulary = tmp_path / "text.txt", str(tmp_path / "spiece.model")
     text.write_text(random_text(1))
     build_vocab.main(build_vocab.BuildVocabFlags(
         input_file=[str(text)], output_file=vocabulary, vocab_size=60, tokenizer="sentencepiece",
-        sentencepiece_style="xlnet"))
-    with pytest.raises(InputError, match=f"whose class token is the last, and --recipe={recipe} n"):
+        sentencepiece_style=style))
+    with pytest.raises(InputError, match=message):
         prepare([random_text(1)], recipe=recipe, vocab_file=vocabulary)
-
-
-def test_a_vocabulary_without_a_class_token_is_refused(prepare, tmp_path, random_text):
-    text, vocabulary = tmp_path / "text.txt", str(tmp_path / "spiece.model")
-    text.write_text(random_text(1))
-    build_vocab.main(build_vocab.BuildVocabFlags(
-        input_file=[str(text)], output_file=vocabulary, vocab_size=60, tokenizer="sentencepiece",
-        sentencepiece_style="t5"))
-    with pytest.raises(InputError, match="spiece.model has no special token for cls; give"):
-        prepare([random_text(1)], recipe="xlnet", vocab_file=vocabulary)
 
 
 def test_batches_of_another_size_are_refused(made, tmp_path):

@@ -102,17 +102,13 @@ def test_a_word_is_masked_with_the_marks_that_its_token_lacks(sentence, word, to
     assert drawn == [(sentence.replace(word, "[MASK]"), word, 5)]
 
 
-def test_words_with_marks_are_words():
-    cased = WordpieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
-                                           "हिन्दी"]), False)
-    assert pretraining.draw_words(cased, ["एक हिन्दी है"], {1}, 0, 1) == [
-        ("एक [MASK] है", "हिन्दी", 5)]
-
-
-def test_chinese_characters_are_words():
-    chinese = WordpieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
-                                             "打", "开", "。"]), True)
-    assert pretraining.draw_words(chinese, ["打开。"], {5}, 0, 1) == [("打[MASK]。", "开", 6)]
+@pytest.mark.parametrize("tokens, lower, text, frequent, drawn", [
+    (["हिन्दी"], False, "एक हिन्दी है", {1}, ("एक [MASK] है", "हिन्दी", 5)),
+    ("打开。", True, "打开。", {5}, ("打[MASK]。", "开", 6))], ids=["marks", "chinese"])
+def test_words_with_marks_and_chinese_characters_are_words(tokens, lower, text, frequent, drawn):
+    tokenizer = WordpieceTokenizer(Vocabulary(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *tokens]), lower)
+    assert pretraining.draw_words(tokenizer, [text], frequent, 0, 1) == [drawn]
 
 
 def test_a_guess_is_right_by_its_token(monkeypatch, capsys):

@@ -242,12 +242,6 @@ def test_no_structured_file_is_read_line_by_line(model, tmp_path):
         run(model[0], tmp_path, "in.parquet", "PAR1")
 
 
-def test_columns_of_one_name_stay_apart(model, tmp_path):
-    written = run(model[0], tmp_path, "in.csv", "text,label,label\nd e,1,2\n", text_a_column="text")
-    names, cells = written.splitlines()
-    assert names.startswith("text,label,label_2,") and cells.startswith("d e,1,2,")
-
-
 @pytest.mark.parametrize("prediction, line", [
     ({"labels": ["a", "b"], "probabilities": {}}, "a,b"), ({"value": 1.5}, "1.5"),
     ({"words": ["x", "y"], "tags": ["O", "B-LOC"], "entities": [{}]}, "O B-LOC"),
