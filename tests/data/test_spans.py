@@ -15,7 +15,6 @@ from bert_tf.data.text import corpus
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.models.spanbert.masks import DynamicSpans
-from bert_tf.recipes.recipe import Segments, load
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
@@ -144,30 +143,6 @@ def test_the_command_writes_them(golden, vocab_path, test_data, tmp_path):
 
 
 # Blocks
-
-@pytest.mark.parametrize("sentences, room, expected", [
-    ([[3, 2, 4]], 5, [(0, 5), (5, 9)]),
-    ([[3, 9, 2]], 5, [(0, 3), (12, 14)]),           # the long one ends its block
-    ([[9, 3]], 5, [(9, 12)]),
-    ([[3, 9]], 5, []),                              # lost: the long one is the last
-    ([[5, 3, 9, 9], [2]], 5, [(0, 5), (26, 28)]),
-])
-def test_blocks_pass_over_long_sentences(sentences, room, expected):
-    sizes = [size for document in sentences for size in document]
-    starts = [0, *np.cumsum(sizes).tolist()]
-    ends = np.cumsum([len(document) for document in sentences]).tolist()
-    documents = Documents(np.arange(sum(sizes)), starts, list(zip([0, *ends], ends)),
-                          np.zeros(sum(sizes), np.uint8))
-    draw = load(data.PAIRINGS["doc_blocks"].draw)
-    options = types.SimpleNamespace(dupe_factor=2)
-    found = [(first, first + length) for first, length, *_ in draw(
-        documents, None, room, options, Segments("doc_blocks"))]
-    assert found == 2 * expected
-    documents.is_open = True
-    last = sum(len(document) for document in sentences[:-1])
-    assert [found for found in draw(documents, None, room, options, None)
-            if found[0] >= starts[last]] == []
-
 
 @pytest.mark.parametrize("text, is_open", [("a\n", True), ("a\n\n", False), ("a", True),
                                            ("a\n\nb\n", True), ("a\n \n", False), ("\n", False)])

@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf import data, recipes, tokenization
+from bert_tf import data, recipes
 from bert_tf.data.batches import example_set
 from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.masking import find
@@ -134,46 +134,6 @@ def test_dynamic_records_hold_the_text(prepare, tmp_path):
     shown = [tokens[index] for ids in found["input_ids"] for index in ids]
     assert sorted(token for token in shown if token.isalpha()) == sorted(text.split())
     assert not set(found) & MASKS
-
-
-def reference_blocks(documents, room):
-    """fairseq's `complete_doc` for sentences that fit, and the length limit of its samples."""
-    blocks = []
-    for document in documents:
-        block = []
-        for sentence in document:
-            if block and len(block) + len(sentence) > room:
-                blocks.append(block)
-                block = []
-            block = block + sentence
-        blocks.append(block)
-    return [block for block in blocks if 0 < len(block) <= room]
-
-
-@pytest.mark.parametrize("size", [5, 16, 40, 128])
-def test_sentences_of_one_document(prepare, tmp_path, vocab_file, random_text, size, capsys):
-    text = random_text(4)
-    job = prepare(text, segments="doc_sentences", dupe_factor=2, max_seq_length=size)
-    found = columns(*job.output_file)
-    assert "next_sentence_labels" not in found and not found["segment_ids"].any()
-    output = capsys.readouterr().out
-    assert "random next" not in output and "have one sentence" not in output
-    assert ("are left out" in output) == (size < 128)
-
-    tokenizer = tokenization.open_tokenizer(job.vocab_file, job.do_lower_case)
-    documents = [[tokenizer.encode(line) for line in document.split("\n") if line]
-                 for document in text.split("\n\n")]
-    expected = 2 * reference_blocks(documents, size - 2)
-    vocabulary = tokenizer.vocabulary
-    ids, used = found["input_ids"], found["masked_lm_weights"] > 0
-    for row in range(len(ids)):
-        ids[row, found["masked_lm_positions"][row][used[row]]] = found["masked_lm_ids"][row][
-            used[row]]
-    lengths = found["input_mask"].sum(1)
-    assert (ids[:, 0] == vocabulary.cls_id).all()
-    assert (ids[np.arange(len(ids)), lengths - 1] == vocabulary.sep_id).all()
-    blocks = [row[1:length - 1].tolist() for row, length in zip(ids, lengths)]
-    assert sorted(blocks) == sorted(expected)
 
 
 def test_the_report_speaks_of_what_there_is(prepare, random_text, capsys):
