@@ -124,6 +124,19 @@ def test_what_a_command_reads_is_made_before_or_named(page):
         made |= {given[name].split("/")[0] for name in WRITTEN if given.get(name)}
 
 
+def test_commands_of_a_page_write_to_different_places():
+    """So that the page can be followed from its beginning in one folder. Two commands write one run
+    together, and two formats of export share a folder."""
+    shared = {("pretraining.md", "base_run"), ("export.md", "questions_onnx")}
+    seen = set()
+    for page in TEXTS.keys() - {"results.md"}:
+        for _, *arguments in command_lines(TEXTS[page]):
+            given = dict(argument[2:].partition("=")[::2] for argument in arguments)
+            for place in filter(None, map(given.get, WRITTEN)):
+                assert arguments[0] == "pretraining" or (page, place) not in seen - shared, place
+                seen.add((page, place))
+
+
 def test_downloads_leave_out_what_they_exclude():
     """`hf` takes one pattern behind each --exclude. More words would name the only files to
     download, and --exclude would be ignored."""
