@@ -36,6 +36,7 @@ MTDNN_DEFAULTS = {"optimizer": "adamax", "learning_rate": 5e-5, "num_train_epoch
 # Flags that only questions have.
 _OF_QUESTIONS = {"predict_file", "squad_style", "version_2_with_negative"}
 _TEXTS = "text_to_text"
+_OF_TABLES = {"text_a_column", "label_column", "multi_label", "choice_columns"}
 _OF_T5 = TEXT_TASKS.keys() - TASKS.keys() - {"sst2", "stsb"}     # which MT-DNN calls sst-2, sts-b
 # Flags that set the number of steps in another way; a paper's number of steps is then not used.
 _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
@@ -192,10 +193,15 @@ def settings_of(job: Job) -> set[str]:
 
 def job_of(given: Mapping[str, Any]) -> str:
     """The key in `JOBS` of what does a task, from the flags that were given, by name. Raises
-    InputError if there is no such task, or the description of a fine-tuned task is damaged."""
+    InputError if there is no such task, T5 is to read a table, or the description of a fine-tuned
+    task is damaged."""
     if "suite" in given:
         return "suite"
     if given.get("task_kind", _writes_texts(given) and _TEXTS) == _TEXTS:
+        if columns := given.keys() & _OF_TABLES:
+            raise InputError(f"--{min(columns)} is for tables, and T5 reads no columns: write an "
+                             "input, a tab and a target on each line of --train_file, or start "
+                             "from an encoder.")
         return _TEXTS
     if given.get("tasks") or "task_config_path" in given:
         return "multitask"

@@ -11,6 +11,7 @@ import pytest
 
 from bert_tf import files, flags
 from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
@@ -101,6 +102,13 @@ def test_the_task_chooses_the_flags(arguments, job, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["bert-finetune", *arguments.format(folder=tmp_path).split()])
     commands.run()
     assert found == [jobs.JOBS[job].classes]
+
+
+def test_t5_reads_no_columns(tmp_path):
+    T5Config(vocab_size=9).to_json_file(tmp_path / "config.json")
+    given = {"train_file": "a.csv", "bert_config_file": str(tmp_path / "config.json")}
+    with pytest.raises(InputError, match="--text_a_column is for tables, and T5 reads no columns"):
+        jobs.job_of({**given, "text_a_column": "body"})
 
 
 @pytest.mark.parametrize("module, flag, absent", [

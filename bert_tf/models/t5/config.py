@@ -101,7 +101,7 @@ class T5Config(Sizes):
     def check_takes_heads(self, source: str) -> None:
         """Raises InputError: tasks are texts."""
         raise InputError(f"{source}: T5 has no task heads, since it writes answers as text; "
-                         "fine-tune it with bert-finetune.")
+                         "fine-tune it with bert-finetune --task_kind=text_to_text.")
 
     # The heads of the encoder's layers that have queries and keys.
     learned_heads = property(lambda self: self.num_heads - len(self.fixed_heads))
