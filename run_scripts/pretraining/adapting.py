@@ -9,7 +9,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
+from bert_tf.files import make_folder, read_json
 from bert_tf.flags import applicable
 from bert_tf.heads import HEADS, OBJECTIVES
 from bert_tf.opening import Model, open_model
@@ -40,6 +40,7 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
         raise InputError(f"--input_file: {job.input_file[0]} is text, and several machines read "
                          f"records; {_BY_HAND}.")
     model = open_model(job.init_checkpoint, job.bert_config_file, job.vocab_file)
+    _check_run(settings.output_dir, model)
     recipe = _recipe(job, model)
     terms = job.terms or _terms(recipe, model)
     job = dataclasses.replace(job, do_train=job.do_train or not job.do_eval, recipe=recipe.name,
@@ -48,6 +49,16 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
     return dataclasses.replace(
         job, vocab_file=None, **records, max_predictions_per_seq=masking.find(
             recipe.corruption).slots(job.max_predictions_per_seq, job.max_seq_length))
+
+
+def _check_run(folder: str, model: Model) -> None:
+    """Raises InputError, before records are replaced, if a folder holds a run of another size."""
+    known = read_json(os.path.join(folder, "bert_config.json"), {})
+    for key in ("vocab_size", "hidden_size"):
+        size = getattr(model.config, key, None)
+        if known.get(key, size) != size:
+            raise InputError(f"{folder} holds a run whose {key} is {known[key]}, but that of "
+                             f"{model.path} is {size}; name another --output_dir.")
 
 
 def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:

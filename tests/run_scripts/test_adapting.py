@@ -193,6 +193,11 @@ def test_text_is_refused_where_no_model_reads_it(model, text, tmp_path):
             ({"distribution_strategy": "multi_worker"}, "several machines")):
         with pytest.raises(InputError, match=said):
             train(folder, text, tmp_path / "out", **changes)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "bert_config.json").write_text('{"vocab_size": 5}')
+    with pytest.raises(InputError, match="other holds a run whose vocab_size is 5, but"):
+        train(folder, text, tmp_path / "other")
+    assert len(list((tmp_path / "other").iterdir())) == 1       # no records yet
     tiny.write_records(tmp_path / "r.tfrecord", 4)
     assert not is_text([str(tmp_path / "r.tfrecord")]) and is_text([text])
     with pytest.raises(InputError, match="one of --input_file and --eval_input_file is text"):
