@@ -8,10 +8,9 @@
 # in their files, means the same. The graph gets strip_accents=0 for None. "Café" is then "c ##a ##f [UNK]" in place of
 # "cafe", "Ärger" is [UNK], and nearly each French or German sentence is another one to the model; English texts, with
 # which an export is tested, are equal. With strip_accents=True the letters of Western Europe are right, and those of
-# Polish, Czech, Turkish, Russian (й) and the like are not. Greek capitals are not lowered in either case.
-# Punctuation such as the Hindi full stop is not split off, so the last word of each sentence is unknown. And where a
-# word cannot be put together, BERT has one [UNK] for it, and the graph the pieces before the gap and then [UNK].
-# The cased tokenizer has the last two errors. No warning comes.
+# Polish, Czech, Greek and Russian (й) are not. Punctuation such as the Hindi full stop is not split off, so the last
+# word of each sentence is unknown. And where a word cannot be put together, BERT has one [UNK] for it, and the graph
+# the pieces before the gap and then [UNK]. The cased tokenizer has the last two errors. No warning comes.
 #
 # Run the tokenizer of transformers before the graph of the model. Seen in November 2026 with Python 3.11. The script
 # fails if this changes.

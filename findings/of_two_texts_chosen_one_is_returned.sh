@@ -9,9 +9,9 @@
 # and takes all of it for positions. An array of two positions can be unpacked: the first one counts as the position
 # and the second one as the score. So 2 texts a round become 1, as a number and a row in place of two arrays. Any other
 # number of texts costs two runs over the whole pool, with an encoder behind it twice the time, and a strategy that
-# draws draws again. An error inside the strategy is met twice too. Besides, SVM_binary_minimum with
-# random_tie_break=True returns the text that is farthest from all borders, where it should be the nearest. The
-# strategies of the package return scores as well and are right. No warning comes.
+# draws draws again. Besides, SVM_binary_minimum with random_tie_break=True returns the text that is farthest from all
+# borders, where it should be the nearest. uncertainty_sampling and the like return scores as well and are right. No
+# warning comes.
 #
 # Return a pair, the positions and their scores, from each strategy. Seen in November 2026 with Python 3.11. The script
 # fails if this changes.

@@ -8,9 +8,8 @@
 # len(bow), which is the number of different words, as a bag has one entry for each of them. The length of a text that
 # is weighed counts all its words in both cases. So an average text is taken for one that is longer than average, the
 # more so the longer texts are: here avgdl is 279 in place of 589, and texts of more than 1000 words come later in the
-# answers to queries of two of their own words, with a mean reciprocal rank of 0.86 in place of 0.92. For single
-# sentences the two are nearly equal, so a small test does not show it. The documentation says of both arguments that
-# the model is computed from them, and no warning comes.
+# answers to queries of two of their own words, with a mean reciprocal rank of 0.86 in place of 0.92. The
+# documentation says of both arguments that "the average length of a document" is computed from them. No warning comes.
 #
 # Give the dictionary. Seen in November 2026 with Python 3.11. The script fails if this changes.
 set -euo pipefail
