@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # onnxruntime-extensions 0.15.2: the BertTokenizer that is made of an uncased tokenizer keeps the accents, and does not
-# know capitals and punctuation of other scripts, so an exported model reads [UNK] in most languages.
+# know the punctuation of other scripts, so an exported model reads [UNK] in many languages.
 #
 # gen_processing_models turns a tokenizer of transformers into an ONNX graph, so that a model and its tokenizer are
 # served without Python. Uncased BERT models are lower-cased and freed of accents, which their vocabularies lack.
