@@ -13,6 +13,7 @@ from bert_tf.files import make_folder, read_json
 from bert_tf.flags import applicable
 from bert_tf.heads import HEADS, OBJECTIVES
 from bert_tf.opening import Model, open_model
+from bert_tf.training import resume
 from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
@@ -52,7 +53,10 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
 
 
 def _check_run(folder: str, model: Model) -> None:
-    """Raises InputError, before records are replaced, if a folder holds a run of another size."""
+    """Raises InputError, before records are replaced, if a folder holds a run of another size; a
+    model that was only scored there leaves no checkpoint."""
+    if not resume.checkpoints(folder):
+        return
     known = read_json(os.path.join(folder, "bert_config.json"), {})
     for key in ("vocab_size", "hidden_size"):
         size = getattr(model.config, key, None)

@@ -195,9 +195,10 @@ def test_text_is_refused_where_no_model_reads_it(model, text, tmp_path):
             train(folder, text, tmp_path / "out", **changes)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "bert_config.json").write_text('{"vocab_size": 5}')
+    (tmp_path / "other" / "checkpoint-2.safetensors").touch()
     with pytest.raises(InputError, match="other holds a run whose vocab_size is 5, but"):
         train(folder, text, tmp_path / "other")
-    assert len(list((tmp_path / "other").iterdir())) == 1       # no records yet
+    assert len(list((tmp_path / "other").iterdir())) == 2       # no records yet
     tiny.write_records(tmp_path / "r.tfrecord", 4)
     assert not is_text([str(tmp_path / "r.tfrecord")]) and is_text([text])
     with pytest.raises(InputError, match="one of --input_file and --eval_input_file is text"):
@@ -225,10 +226,11 @@ def test_a_held_out_text_is_scored_before_and_after(model, text, tmp_path):
     folder = model()
     train(folder, text, tmp_path / "out", eval_input_file=[text], do_eval=True, do_train=True)
     assert (tmp_path / "out" / "records" / "eval.tfrecord").exists()
-    given = PretrainingFlags(input_file=[text], init_checkpoint=folder, do_eval=True,
-                             max_seq_length=tiny.LENGTH, max_predictions_per_seq=3)
-    run_pretraining.main(given, TrainSettings(output_dir=str(tmp_path / "before")))
-    assert "masked_lm_accuracy" in (tmp_path / "before" / "eval_results.txt").read_text()
+    for each in (model(name="wide", hidden_size=48), folder):       # one after the other
+        given = PretrainingFlags(input_file=[text], init_checkpoint=each, do_eval=True,
+                                 max_seq_length=tiny.LENGTH, max_predictions_per_seq=3)
+        run_pretraining.main(given, TrainSettings(output_dir=str(tmp_path / "before")))
+        assert "masked_lm_accuracy" in (tmp_path / "before" / "eval_results.txt").read_text()
     assert not (tmp_path / "before" / "model.keras").exists()
 
 
