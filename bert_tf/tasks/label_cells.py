@@ -191,7 +191,7 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
                 for begin, end in itertools.combinations(cell.divided(separator), 2)):
             raise InputError(f"{path}, line {line}: the labels {cell.text} are in quotes, which "
                              f"are read as a part of names here; leave them out, or {_ADVICE}.")
-    names = {cell.text for cell in lines if cell.items is None}
+    names = {cell.text for cell in lines if cell.items is None and cell.text}   # C is not in C++
     joined = [name for name in sorted(names) if not (separator or labels)
               and len(parts := re.split(r"[\s/+&]+", name)) > 1 and names.issuperset(parts)]
     if joined:

@@ -167,7 +167,8 @@ def test_small_files_and_known_labels(cells, labels, expected, tmp_path):
 
 @pytest.mark.parametrize("cells, is_told", [
     (["haze", "haze primary", "primary"], True), (["a/b", "b", "a"], True),
-    (["insult", "severe insult"], False), ([["a", "b"], ["a b"]], False), (["a b,a", "b"], False)])
+    (["insult", "severe insult"], False), ([["a", "b"], ["a b"]], False), (["a b,a", "b"], False),
+    (["C", "C++", ""], False)])
 def test_labels_between_marks_that_separate_none_are_told(cells, is_told, tmp_path, capsys):
     read(write(tmp_path / "train.jsonl", cells))
     assert ("is one label, though its parts" in capsys.readouterr().err) == is_told
