@@ -232,7 +232,7 @@ class Table:
                                  f"only {', '.join(numbered)} have a number behind {start}; name "
                                  "each column.")
             if numbered:
-                matches.sort(key=lambda name: int(name[len(start):]))
+                matches.sort(key=lambda name: abs(int(name[len(start):])))      # a-1 has a hyphen
             elif self._keyed:
                 matches.sort()
         if matches:

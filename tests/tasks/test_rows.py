@@ -82,6 +82,7 @@ def test_columns_of_choices_have_one_order(write):
         assert rows(write(content + "\n"), ["a*"], form)[0][1:] == ("A0", "A1", "A2", "A10")
     assert rows(write('{"a_yes": 1, "a_no": 2}\n'), ["a*"], "jsonl") == [(1, 2, 1)]
     assert rows(write("a_yes,a_no\n1,2\n"), ["a*"], "csv") == [(2, "1", "2")]
+    assert rows(write("a-1,a-2,a-10\nx,y,z\n"), ["a*"], "csv") == [(2, "x", "y", "z")]
     for content, form in (("a,a1,a2\nx,y,0\n", "csv"), ('{"a1": "x", "a_right": "0"}\n', "jsonl")):
         with pytest.raises(InputError, match=r"line 1: a\* means .*a1, .* only a1.* have a number"):
             rows(write(content), ["a*"], form)
