@@ -89,7 +89,7 @@ class Member:
                 self.task.kind.num_texts(self.task) != 1):
             raise InputError(f"The head of {self.name} finds the second text by its segment, and "
                              f"the tokenizer of {self.model.path} gives both texts the segment 0; "
-                             "choose another head.")
+                             "choose another with --head, --squad_style or --answer_opt.")
 
     def plan_records(self, folder: str, train: Callable[[], Any] | None = None) -> dict:
         """Plans the records of each split, to be made in a folder, and the predictions. `train`:
