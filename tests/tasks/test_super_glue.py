@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from bert_tf.compression.teachers import Teacher
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.span_comparison import SpanComparison
 from bert_tf.predictor import Predictor
@@ -267,7 +267,7 @@ def test_multirc_is_submitted_by_passages(write, tmp_path):
     assert task.kind.write_more(str(tmp_path), source, examples, np.zeros(4, int), {}, True) == []
 
 
-def test_a_predictor_reads_the_marked_words(tokenizer):
+def test_a_predictor_reads_the_marked_words(tokenizer, capsys):
     """Its answers depend on which words are marked, and are those of the network and the head."""
     task, network = TASKS["wic"], BertEncoder(tiny.config(vocab_size=tokenizer.vocabulary.size))
     learner = Learner(network, [SpanComparison(network.config, 2, True)])
@@ -280,6 +280,9 @@ def test_a_predictor_reads_the_marked_words(tokenizer):
     np.testing.assert_allclose(found, 1 / (1 + np.exp(logits[:, 0] - logits[:, 1])),
                                rtol=1e-5, atol=1e-5)
     assert found[0] != found[1]
+    warn.cache_clear()
+    predictor([("a ", "b", " c" * 16, "d", "e", "")])       # --long_text is not for this task
+    assert "are cut to fit, as in training (--max_seq_length)." in capsys.readouterr().err
 
 
 def test_a_teacher_reads_the_marked_words(tokenizer, tmp_path):
