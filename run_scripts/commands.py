@@ -218,9 +218,11 @@ class _ImportTensorFlow(importlib.abc.MetaPathFinder):
 
             def execute_without_collection(module):
                 gc.disable()
-                execute(module)
-                gc.freeze()
-                gc.enable()
+                try:
+                    execute(module)
+                finally:
+                    gc.freeze()
+                    gc.enable()
 
             spec.loader.exec_module = execute_without_collection
         return spec

@@ -1,6 +1,8 @@
 """Names of commands and what they start; shell scripts; kept results."""
 
 import configparser
+import gc
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -102,6 +104,14 @@ def test_the_task_chooses_the_flags(arguments, job, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["bert-finetune", *arguments.format(folder=tmp_path).split()])
     commands.run()
     assert found == [jobs.JOBS[job].classes]
+
+
+def test_a_tensorflow_that_cannot_be_imported_leaves_the_collection_of_garbage_on(tmp_path):
+    (tmp_path / "tensorflow.py").write_text("raise ImportError('no library')")
+    spec = commands._ImportTensorFlow().find_spec("tensorflow", [str(tmp_path)])
+    with pytest.raises(ImportError, match="no library"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    assert gc.isenabled()
 
 
 def test_t5_reads_no_columns(tmp_path):
