@@ -31,7 +31,8 @@ def write_folder(folder, base):
             "metrics.json": {"metrics": {"dev/f1": 0.84567, "loss": 0.5}},
             "results.json": {"best": "seed7", "trials": {"seed7": {"learning_rate": 5e-5,
                                                                    "num_train_epochs": 3.0}}},
-            "trials/seed7/trial.json": {"settings": {"init_checkpoint": str(base)}},
+            "trials/seed7/trial.json": {"settings": {"init_checkpoint": str(base),
+                                                     "num_train_steps": 344}},
             "records/train.manifest.json": {"inputs": [{"name": "glue/MRPC/train.tsv"}],
                                             "counts": {"examples": 3668}}}.items():
         (folder / name).write_text(json.dumps(value))
@@ -60,9 +61,9 @@ def test_a_card_says_what_the_files_say(tmp_path):
                  'predictor(("A text.", "Another."))'):
         assert part in text, part
     assert model_card.write_card(folder) and (folder / "README.md").read_text() == text
-    (folder / "flags.txt").write_text("--task=mrpc\n--num_train_steps=12\n")
+    (folder / "flags.txt").write_text("# bert-finetune\n--num_train_steps=344\n")
     text = model_card.card(str(folder))
-    assert "| `num_train_steps` | 12 |" in text and "num_train_epochs" not in text
+    assert "| `num_train_steps` | 344 |" in text and "num_train_epochs" not in text
     (folder / "README.md").write_text("Mine.")
     assert model_card.write_card(folder) is None
     assert (folder / "README.md").read_text() == "Mine."
