@@ -217,8 +217,10 @@ class LabelledKind(Kind):
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
         features, cut = self.encode(task, examples, tokenizer, max_seq_length, options)
-        warn_of_cut(cut > 0, "texts", max_seq_length,
-                    "--max_seq_length" + ", --long_text" * self.labels_may_be_far)
+        flags = "--max_seq_length"
+        if self.labels_may_be_far:
+            flags += ", --long_text"
+        warn_of_cut(cut > 0, "texts", max_seq_length, flags)
         answers = self.join(run(features), examples, tokenizer, max_seq_length, options)
         if has_nan(answers):
             warn("the scores of the model are NaN, so that its answers mean nothing: train it "
