@@ -15,6 +15,7 @@ from bert_tf.data.text import corpus
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.models.spanbert.masks import DynamicSpans
+from bert_tf.recipes.recipe import Segments, load
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
@@ -143,6 +144,20 @@ def test_the_command_writes_them(golden, vocab_path, test_data, tmp_path):
 
 
 # Blocks
+
+@pytest.mark.parametrize("lengths, expected", [
+    ([[3, 2, 4], [2]], [(0, 5), (5, 9), (9, 11)]),
+    ([[3], [9, 2, 2], [5]], [(0, 3), (12, 16), (16, 21)])])
+def test_sentences_of_one_document_without_ends(lengths, expected):
+    """No block of 5 tokens has sentences of two documents; longer sentences are left out."""
+    sizes, ends = np.concatenate(lengths), np.cumsum([len(document) for document in lengths])
+    documents = Documents(np.arange(sizes.sum()), [0, *np.cumsum(sizes).tolist()],
+                          list(zip([0, *ends], ends)), np.zeros(sizes.sum(), np.uint8))
+    draw = load(data.PAIRINGS["doc_sentences"].draw)
+    options = types.SimpleNamespace(dupe_factor=2)
+    found = draw(documents, None, 5, options, Segments("doc_sentences"))
+    assert [(first, first + length) for first, length, *_ in found] == 2 * expected
+
 
 @pytest.mark.parametrize("text, is_open", [("a\n", True), ("a\n\n", False), ("a", True),
                                            ("a\n\nb\n", True), ("a\n \n", False), ("\n", False)])
