@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import data, metrics
-from bert_tf.errors import InputError, counted, listed
+from bert_tf.errors import counted, listed
 from bert_tf.files import make_folder, write_aside
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.split_records import SplitRecords
@@ -81,15 +81,6 @@ class Member:
         name, arguments = self.task.kind.head(self.task, self.options)
         return name, {**arguments, "name": self.name, "loss_weight": self.loss_weight,
                       "dropout_rate": self.dropout_rate}
-
-    def check_segments(self, head: Any) -> None:
-        """Raises InputError if a head finds the second text by its segment, which is 0 too."""
-        tokenizer = self.model.tokenizer
-        if "segment_ids" in head.sequences and tokenizer.vocabulary.layout.one_segment and (
-                self.task.kind.num_texts(self.task) != 1):
-            raise InputError(f"The head of {self.name} finds the second text by its segment, and "
-                             f"the tokenizer of {self.model.path} gives both texts the segment 0; "
-                             "choose another with --head, --squad_style or --answer_opt.")
 
     def plan_records(self, folder: str, train: Callable[[], Any] | None = None) -> dict:
         """Plans the records of each split, to be made in a folder, and the predictions. `train`:

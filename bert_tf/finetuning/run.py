@@ -177,9 +177,7 @@ class FineTuneRun:
     def check_training(self) -> None:
         """Raises InputError if a head is impossible, or trials cannot be trained."""
         if self.flags.do_train:
-            heads = self.tuning.make_objective(self.model.config, dtype=None)
-            for member, head in zip(self.members, heads if isinstance(heads, list) else [heads]):
-                member.check_segments(head)
+            self.tuning.make_objective(self.model.config, dtype=None)
             settings, results = self.tuning.check(self.train_set)
             self.is_trained = settings.keys() == results.keys()
 
@@ -191,6 +189,9 @@ class FineTuneRun:
         """Makes the records of all tasks, `Member.plan_records` of each, and opens them, while no
         other run writes to the output folder."""
         everyone = [*self.members, *self.guests]
+        if self.flags.do_train:
+            for member in self.members:
+                _check_segments(member)
         self.padding = _padding(self, strategy)
         self.is_chief = training.is_chief(strategy)
         with training.sole_writer(self.settings.output_dir, strategy):
@@ -202,6 +203,19 @@ class FineTuneRun:
             training.wait_for_workers(strategy)
             for member in everyone:
                 member.open_records(self.records_folder(member), self.padding)
+
+
+def _check_segments(member):
+    """Raises InputError if a head finds the second text by its segment, which is 0 too."""
+    model, task = member.model, member.task
+    if not model.tokenizer.vocabulary.layout.one_segment or task.kind.num_texts(task) == 1:
+        return
+    name, arguments = member.head()
+    head = getattr(objectives, HEADS[name].objective)(model.config, **arguments)
+    if "segment_ids" in head.sequences:
+        raise InputError(f"The head of {task.name} finds the second text by its segment, and the "
+                         f"tokenizer of {model.path} gives both texts the segment 0; choose "
+                         "another with --head, --squad_style or --answer_opt.")
 
 
 def _answer_together(runs):

@@ -238,7 +238,7 @@ def without_breaks(text: str, layout) -> str:
 def _read_table(task, layout, path, omissions):
     table = Table(path, layout, omissions)
     text_keys = table.keys(layout.texts)
-    choice_keys = table.keys(layout.choices)
+    choice_keys = table.keys(layout.choices, are_choices=True)
     label_of = _label_reader(task, layout, path, table, [*text_keys, *choice_keys])
     only_key, only = None, None
     if layout.only:

@@ -209,14 +209,14 @@ class Table:
                 continue
             self._omissions.add_malformed(f"{self._path}, line {number}", problem, self._is_broken)
 
-    def keys(self, columns, advice: str = "") -> list:
+    def keys(self, columns, advice: str = "", are_choices: bool = False) -> list:
         """Returns the keys of columns given by name, number or, for several, a name such as
         "ending*". Several columns come in the order of the numbers in their names, else in the
-        file's order; in JSON, whose keys have no order, by name. InputError if only some of their
-        names have a number. `advice` ends the error of a column that is not there."""
-        return [key for column in columns for key in self._find(column, advice)]
+        file's order; in JSON, whose keys have no order, by name. `advice` ends the error of a
+        column that is not there. InputError if only some names of choices have a number."""
+        return [key for column in columns for key in self._find(column, advice, are_choices)]
 
-    def _find(self, column, advice):
+    def _find(self, column, advice, are_choices):
         names = self.names or []
         matches = [name for name in names if name == column] or [
             name for name in names if name.strip() == column]
@@ -227,11 +227,11 @@ class Table:
             start = column[:-1]
             matches = [name for name in names if name.startswith(start)]
             numbered = [name for name in matches if _is_number(name[len(start):])]
-            if 0 < len(numbered) < len(matches):
+            if are_choices and 0 < len(numbered) < len(matches):
                 raise InputError(f"{self._path}, line 1: {column} means {', '.join(matches)}, but "
                                  f"only {', '.join(numbered)} have a number behind {start}; name "
                                  "each column.")
-            if numbered:
+            if numbered == matches:
                 matches.sort(key=lambda name: abs(int(name[len(start):])))      # a-1 has a hyphen
             elif self._keyed:
                 matches.sort()
