@@ -186,7 +186,8 @@ def read_table(path: str, columns: Split, omissions: Omissions) -> Iterator[Row]
     table, mark = Table(path, columns, omissions), ""
     if path != STANDARD:
         with open_unpacked(path) as file:
-            mark = "\ufeff" * (file.read(3) == codecs.BOM_UTF8)
+            if file.read(3) == codecs.BOM_UTF8:
+                mark = "\ufeff"
     flags = ["--text_a_column", *["--text_b_column"] * (len(columns.texts) > 1),
              *["--choice_columns"] * bool(columns.choices)]
     keys, choices = (table.keys(names, f"; name the right ones with {' and '.join(flags)}")
