@@ -1,6 +1,5 @@
 """Suites of tasks: their scores, and the files that their servers take."""
 
-
 import numpy as np
 import pytest
 
