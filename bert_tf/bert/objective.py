@@ -45,20 +45,20 @@ class MaskedLM(Objective):
 
     Attributes:
         tied: whether that matrix is the word embedding table, as in the original; if not, it is the
-            variable `output_weights` [V, X].
+            variable `output_weights` [V, X]. None: as the configuration's `ties_masked_lm`.
     """
 
     reads: tuple[str, ...] = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     likelihood = "loss"
     config_keys: tuple[str, ...] = ("tied",)
 
-    def __init__(self, config: BertConfig, tied: bool = True, name: str = "masked_lm",
+    def __init__(self, config: BertConfig, tied: bool | None = None, name: str = "masked_lm",
                  **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-        self.tied = tied
+        self.tied = config.ties_masked_lm if tied is None else tied
         make_hidden = variant("prediction_layer", config) or PredictionLayer
         self.transform = make_hidden(config, name="transform", dtype=self.dtype_policy)
-        wider = variant("output_table", config) if tied else None
+        wider = variant("output_table", config) if self.tied else None
         self.extra = wider(config, name="extra", dtype=self.dtype_policy) if wider else None
         self.build()
 

@@ -17,9 +17,11 @@ from bert_tf.errors import InputError, warn
 from bert_tf.files import is_file, is_folder, read_json
 from bert_tf.heads import HEADS
 from bert_tf.models.albert.huggingface import check_groups, identity, take_projection
+from bert_tf.models.eurobert import huggingface as huggingface_eurobert
 from bert_tf.models.gpt import huggingface as huggingface_gpt
 from bert_tf.models.mobilebert import weights as mobilebert
 from bert_tf.models.modernbert import huggingface as huggingface_modernbert
+from bert_tf.models.neobert import huggingface as huggingface_neobert
 from bert_tf.models.t5 import huggingface as huggingface_t5
 from bert_tf.models.xlnet import huggingface as huggingface_xlnet
 from bert_tf.tokenization.library_settings import SETTINGS_FILE, settings_beside
@@ -29,8 +31,8 @@ _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
 # The modules of models that have not BERT's names.
 _OWN_FILES = {module.TYPE: module
-              for module in (huggingface_gpt, huggingface_modernbert, huggingface_t5,
-                             huggingface_xlnet)}
+              for module in (huggingface_eurobert, huggingface_gpt, huggingface_modernbert,
+                             huggingface_neobert, huggingface_t5, huggingface_xlnet)}
 # How the names of classes of transformers begin whose tokenizers give pairs no segments: in all
 # versions, and since version 5, whose files name a backend.
 _WITHOUT_SEGMENTS = ("Camembert", "DistilBert", "MPNet", "Roberta", "XLMRoberta")

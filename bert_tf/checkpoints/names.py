@@ -10,8 +10,8 @@ E width of the embeddings, H width of the layers (the hidden size), I width of t
 layer, N attention heads, D width of an attention head, A width of all heads with queries and keys
 (and inner width of MobileBERT's layers), Z width of all heads, J = 2 H, L steps of a Universal
 Transformer's layer, O buckets of relative positions, X width of the vectors that predict hidden
-tokens, Y = X - E, S width of the input of the dense layer of MobileBERT's embeddings, and, in
-ModernBERT, q = 3 H and g = 2 I.
+tokens, Y = X - E, S width of the input of the dense layer of MobileBERT's embeddings, and, where
+matrices are joined, q of queries, keys and values, and g = 2 I of a gate and its input.
 
 The weights give the sizes of C labels, Q width of a head's hidden layer, F width of the features
 that a head reads, U width of an LSTM, G gates of a recurrent layer (4 U of an LSTM, 3 H of a GRU),

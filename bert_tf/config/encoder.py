@@ -64,7 +64,8 @@ _NAMES = {
     "universal": "UniversalConfig", "openai-gpt": "GPTConfig", "t5": "T5Config",
     "xlnet": "XLNetConfig", "elmo": "ElmoConfig", "sequence_lstm": "SequenceLstmConfig",
     "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig",
-    "modernbert": "ModernBertConfig", "mpnet": "MPNetConfig", "deberta-v2": "DebertaConfig"}
+    "modernbert": "ModernBertConfig", "mpnet": "MPNetConfig", "deberta-v2": "DebertaConfig",
+    "eurobert": "EuroBertConfig", "neobert": "NeoBertConfig"}
 
 
 @dataclasses.dataclass(frozen=True)

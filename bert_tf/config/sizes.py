@@ -155,6 +155,8 @@ class Sizes(Changes):
         vocab_multiple: presets make `vocab_size` a multiple of it.
         truncates_initializer: whether initial matrices follow a truncated normal distribution.
         has_tied_lm: whether a language model needs no weights beyond the network's.
+        ties_masked_lm: whether the table of words also predicts masked words, unless an objective
+            says otherwise.
         has_memory: whether the network remembers the rows before.
         is_plain: whether the network is BERT itself.
         has_local_layers: whether a token sees near tokens only, in some layers.
@@ -182,6 +184,7 @@ class Sizes(Changes):
     vocab_multiple: ClassVar[int] = 1
     truncates_initializer: ClassVar[bool] = True
     has_tied_lm: ClassVar[bool] = False
+    ties_masked_lm: ClassVar[bool] = True
     has_memory = is_plain = has_local_layers = skips_padding = False
     adds_positions = True
     head_initializer: ClassVar[str | None] = None

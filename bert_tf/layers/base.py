@@ -26,21 +26,23 @@ _ROWS = {**dict.fromkeys(("input_ids", "encoder_input_tokens", "decoder_input_to
                          "vocab_size"), "segment_ids": "type_vocab_size"}
 
 register = keras.saving.register_keras_serializable("bert_tf")
-# Of each part: whether a configuration replaces it, and what makes the replacement.
-_VARIANTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
-    "attention": (lambda config: keras.config.backend() == "jax" and not hasattr(
+# A part, whether a configuration replaces it, and what makes the replacement.
+_VARIANTS: tuple[tuple[str, Callable[[Any], Any], str, str], ...] = (
+    ("attention", lambda config: keras.config.backend() == "jax" and not hasattr(
         config, "relative_attention_num_buckets"), "layers.fused_attention", "attend"),
-    "dense": (lambda config: config.quantisation, "layers.quantisation", "make_dense"),
-    "output_bias": (lambda config: not getattr(config, "decoder_bias", True),
-                    "models.modernbert.layers", "no_bias"),
-    "output_table": (lambda config: config.prediction_width > config.embedding_width,
-                     "models.mobilebert.layers", "WiderTable"),
-    "prediction_layer": (lambda config: config.model_type == "modernbert",
-                         "models.modernbert.layers", "HiddenLayer"),
-    "reader": (lambda config: True, "objectives.lstms", "HeadReader"),      # of a head
-    "rounded_dense": (lambda config: config.quantisation.scheme == "affine",
-                      "models.mobilebert.affine", "AffineDense"),
-}
+    ("dense", lambda config: config.quantisation, "layers.quantisation", "make_dense"),
+    ("output_bias", lambda config: not getattr(config, "decoder_bias", True),
+     "models.modernbert.layers", "no_bias"),
+    ("output_table", lambda config: config.prediction_width > config.embedding_width,
+     "models.mobilebert.layers", "WiderTable"),
+    ("prediction_layer", lambda config: config.model_type == "modernbert",
+     "models.modernbert.layers", "HiddenLayer"),
+    ("prediction_layer", lambda config: config.model_type in ("eurobert", "neobert"),
+     "models.eurobert.layers", "NoHiddenLayer"),
+    ("reader", lambda config: True, "objectives.lstms", "HeadReader"),      # of a head
+    ("rounded_dense", lambda config: config.quantisation.scheme == "affine",
+     "models.mobilebert.affine", "AffineDense"),
+)
 
 
 class Dense(keras.layers.Dense):
@@ -366,7 +368,7 @@ class Network(TakesFeatures, FromConfig, keras.Model):
 
 def variant(part: str, config: Any) -> Any:
     """What makes a part of a configuration's network; None where BERT's own code makes it."""
-    applies, module, name = _VARIANTS[part]
-    if not applies(config):
-        return None
-    return getattr(importlib.import_module(f"bert_tf.{module}"), name)
+    for replaced, applies, module, name in _VARIANTS:
+        if replaced == part and applies(config):
+            return getattr(importlib.import_module(f"bert_tf.{module}"), name)
+    return None

@@ -16,13 +16,15 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
             "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert",
             "ModernBertConfig": "ModernBert", "MPNetConfig": "MPNet",
-            "DebertaConfig": "Deberta"}
+            "DebertaConfig": "Deberta", **dict.fromkeys(
+                ("EuroBertConfig", "NeoBertConfig"), "EuroBert")}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.network": ["Bert"],
     "networks.encoder": ["BertEncoder"],
     "layers.functions": ["pool"],
     "models.deberta.network": ["Deberta"],
+    "models.eurobert.network": ["EuroBert"],
     "models.fixed_patterns.network": ["FixedPatternEncoder"],
     "models.gpt.network": ["GPT"],
     "models.mobilebert.network": ["MobileBert"],

@@ -144,6 +144,7 @@ class Recipe:
             `bert_tf`.
         denoising: how the records' inputs and targets are made; None: they have none.
         network: class name of the network, as `bert_tf.networks` exports it.
+        also: class names of other networks that go on learning by the recipe.
         learner: class of the learner, by its dotted name in `bert_tf`.
         settings: the dataclasses of flags that only such recipes have in training, by their dotted
             names in `bert_tf`. The learner takes an object of the first.
@@ -167,6 +168,7 @@ class Recipe:
     instances: str = "data.instances.pretraining.Instances"
     denoising: Any = None
     network: str = "BertEncoder"
+    also: tuple[str, ...] = ()
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
     learner: str = "training.learners.learner.Learner"
     settings: tuple[str, ...] = ()

@@ -84,8 +84,8 @@ class Scorer:
         config = self.encoder.config
         if not isinstance(config, SHOWN) or config.pruned_heads:
             raise InputError(f"--model_dir: {job.model_dir}, of the type {config.model_type}, is "
-                             "not an encoder like BERT's, ModernBERT, XLNet or T5 with all its "
-                             "heads; name another model.")
+                             "not an encoder like BERT's, ModernBERT, EuroBERT, XLNet or T5 with "
+                             "all its heads; name another model.")
         if job.form == "uniform" and analysis.looks_at_distances(config):
             raise InputError(f"--model_dir: the heads of {job.model_dir} also look at distances, "
                              "which no query changes; give --form=zero.")

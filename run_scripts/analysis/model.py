@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import bert_tf
 from bert_tf import flags
-from bert_tf.config import EncoderConfig, ModernBertConfig, T5Config, XLNetConfig
+from bert_tf.config import EncoderConfig, EuroBertConfig, ModernBertConfig, T5Config, XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path
 from bert_tf.flags import REQUIRED, check, option
@@ -16,7 +16,7 @@ from bert_tf.training.reporting import duration
 
 T = TypeVar("T")
 # The networks whose attention is shown: each layer begins with it, one map of a text a head.
-SHOWN = EncoderConfig, ModernBertConfig, T5Config, XLNetConfig
+SHOWN = EncoderConfig, EuroBertConfig, ModernBertConfig, T5Config, XLNetConfig
 
 
 @dataclasses.dataclass
@@ -68,7 +68,7 @@ def open_encoder(job: ModelFlags) -> Any:
     if not isinstance(config, SHOWN):
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} has the type "
                          f"{config.model_type}, but this analysis is for the encoders of BERT, "
-                         "ModernBERT, XLNet and T5; name one of these.")
+                         "ModernBERT, EuroBERT, XLNet and T5; name one of these.")
     if config.is_cut:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} was pruned, so its layers "
                          "differ in heads or units; name the model before pruning.")

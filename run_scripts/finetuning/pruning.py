@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import analysis, compression, flags, training
-from bert_tf.config import EncoderConfig, ModernBertConfig, T5Config
+from bert_tf.config import EncoderConfig, EuroBertConfig, ModernBertConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.finetuning.model import parse_heads
@@ -47,7 +47,7 @@ class Curve:
             raise InputError(f"--orders={kinds[0]} is for T5, which has three kinds of attention; "
                              "leave the flag out.")
         if self.config.shares_layers or not isinstance(
-                self.config, (EncoderConfig, ModernBertConfig, T5Config)):
+                self.config, (EncoderConfig, EuroBertConfig, ModernBertConfig, T5Config)):
             raise InputError(f"--model_dir: {job.model_dir} has the type {self.config.model_type}, "
                              "whose parts can't be removed; name a BERT whose layers share no "
                              "weights.")

@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 
 from bert_tf import recipes
-from bert_tf.config import EncoderConfig
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
@@ -18,7 +17,12 @@ from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
 from data_prep.pretraining_flags import recipe_defaults as data_defaults
-from run_scripts.pretraining.flags import READINGS, PretrainingFlags, text_flags
+from run_scripts.pretraining.flags import (
+    READINGS,
+    PretrainingFlags,
+    is_trained_by,
+    text_flags,
+)
 from run_scripts.pretraining.records import name_of
 
 _MASKED_LM = "masked_lm"
@@ -78,10 +82,8 @@ def _recipe(job: PretrainingFlags, model: Model) -> recipes.Recipe:
         if _needs_another(recipe, model) and _MASKED_LM in heads:
             recipe = recipes.RECIPES["bert"]
     pairing = PAIRINGS[recipe.segments.pairing]
-    has_encoder = (isinstance(config, EncoderConfig)
-                   or recipe.sizes.get("model_type") == config.model_type)
     if (pairing.in_rows or pairing.in_streams or recipe.denoising or recipe.tasks
-            or not masking.find(recipe.corruption).hides or not has_encoder):
+            or not masking.find(recipe.corruption).hides or not is_trained_by(config, recipe)):
         raise InputError(f"--init_checkpoint: {model.path} is a {config.model_type}, which learns "
                          f"no masked words from a text; {_BY_HAND}.")
     if not job.recipe and _needs_another(recipe, model):

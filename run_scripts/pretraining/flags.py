@@ -225,15 +225,20 @@ def read_network(job: PretrainingFlags) -> Sizes:
                                   vocab_size=record["vocabulary"]["size"]), job, record)
 
 
+def is_trained_by(config: Any, recipe: recipes.Recipe) -> bool:
+    """Whether a recipe trains the network of a configuration."""
+    # A network that is made from another, such as one with fixed patterns, can take its place.
+    names = {networks.NETWORKS.get(cls.__name__) for cls in type(config).__mro__}
+    return not names.isdisjoint((recipe.network, *recipe.also))
+
+
 def _fitting(job, config, recipe):
     flag = "bert_config_file" if job.bert_config_file else "init_checkpoint"
     path = f"--{flag}: {getattr(job, flag)}"
-    # A network that is made from another, such as one with fixed patterns, can take its place.
-    names = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
-             if cls.__name__ in networks.NETWORKS]
-    if recipe.network not in names:
-        raise InputError(f"{path} describes a {names[0]}, but recipe {recipe.name} trains a "
-                         f"{recipe.network}; give a configuration of {recipe.network}.")
+    if not is_trained_by(config, recipe):
+        raise InputError(f"{path} describes a {networks.NETWORKS[type(config).__name__]}, but "
+                         f"recipe {recipe.name} trains a {recipe.network}; give a configuration of "
+                         f"{recipe.network}.")
     if not isinstance(config, EncoderConfig):
         return config
     changes = {}

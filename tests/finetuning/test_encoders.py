@@ -57,10 +57,31 @@ def byte_bpe(folder):
     peer.save(str(folder / "tokenizer.json"))
 
 
+def bpe_of_llama(folder):
+    """A tokenizer of EuroBERT's form, Llama 3's with a mask."""
+    first, last = special = "<|begin_of_text|>", "<|end_of_text|>"
+    peer = tokenizers.Tokenizer(models.BPE(ignore_merges=True))
+    peer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(tokenizers.Regex(r"\p{N}{1,3}| ?\p{L}+|\s+"), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    peer.decoder = decoders.ByteLevel()
+    peer.train_from_iterator([" ".join(WORDS)] * 2, trainers.BpeTrainer(
+        vocab_size=340, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    peer.add_special_tokens([*special, "<|mask|>"])
+    peer.post_processor = processors.TemplateProcessing(
+        f"{first} $A", f"{first} $A {first}:1 $B:1", [(first, peer.token_to_id(first))])
+    peer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({
+        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": first, "eos_token": last,
+        "pad_token": last, "mask_token": "<|mask|>"}))
+
+
 def write_tokenizer(folder, kind):
     if kind == "modernbert":
         byte_bpe(folder)
-    elif kind == "distilbert":
+    elif kind == "eurobert":
+        bpe_of_llama(folder)
+    elif kind in ("distilbert", "neobert"):
         (folder / "vocab.txt").write_text("\n".join(VOCABULARY))
     elif kind == "deberta-v2":
         trained(folder / "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]",
@@ -119,7 +140,7 @@ def fixture_data(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "deberta-v2", "xlm-roberta", "camembert", "mpnet",
-                                  "distilbert"])
+                                  "distilbert", "eurobert", "neobert"])
 def test_every_task_is_learned_by_heart(kind, data, tmp_path):
     model = tmp_path / "model"
     model.mkdir()

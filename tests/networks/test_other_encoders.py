@@ -1,7 +1,8 @@
-"""XLM-RoBERTa, CamemBERT, DistilBERT and MPNet compute what transformers computes, read from its
-files."""
+"""XLM-RoBERTa, CamemBERT, DistilBERT, MPNet and EuroBERT compute what transformers computes, and
+NeoBERT what its own code does, read from their files."""
 
 import json
+import math
 import pathlib
 import shutil
 import warnings
@@ -17,7 +18,7 @@ from bert_tf import checkpoints, networks
 from bert_tf.checkpoints import convert
 from bert_tf.errors import InputError
 
-NAMES = ("xlm_roberta", "camembert", "distilbert", "mpnet")
+NAMES = ("xlm_roberta", "camembert", "distilbert", "mpnet", "eurobert")
 TOLERANCE = 1e-5
 SIZES = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 8, "max_position_embeddings": 16}
@@ -49,7 +50,8 @@ def test_layers_and_masked_words_equal(golden):
         warnings.simplefilter("ignore", UserWarning)    # of the pooler, which is new
         learner = bert_tf.MaskedLM.from_pretrained(folder)
     outputs = learner.encoder(batch)
-    states = [networks.first_state(outputs), *outputs["layer_outputs"]]
+    states = [networks.first_state(outputs), *outputs["layer_outputs"][:-1],
+              outputs["sequence_output"]]
     for number, state in enumerate(states):
         assert off(state, expected[f"hidden/{number}"], tokens) < TOLERANCE, number
     everywhere = np.broadcast_to(np.arange(tokens.shape[1], dtype="int32"), tokens.shape)
@@ -95,8 +97,38 @@ def test_a_classifier_equals_and_goes_out_again(golden, tmp_path):
             assert value.tobytes() == after[name].tobytes(), name
 
 
-def test_there_and_back_byte_for_byte(golden, tmp_path):
-    folder, _ = golden
+@pytest.fixture(name="neobert")
+def fixture_neobert(test_data, tmp_path):
+    """A folder as NeoBERT's code writes it, and the outputs of that code."""
+    expected = dict(np.load(test_data / "golden" / "other_encoders" / "neobert.npz"))
+    folder = tmp_path / "neobert"
+    folder.mkdir()
+    save_file({name.removeprefix("weights/"): value for name, value in expected.items()
+               if name.startswith("weights/")}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "neobert", "architectures": ["NeoBERTLMHead"], "hidden_act": "swiglu",
+        "max_length": 64, "pad_token_id": 0, **json.loads(str(expected["config"]))}))
+    return folder, expected
+
+
+def test_neobert_equals_its_own_code(neobert):
+    folder, expected = neobert
+    batch, tokens = features(expected), expected["attention_mask"] == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)    # of the pooler, which is new
+        learner = bert_tf.MaskedLM.from_pretrained(folder)
+    vectors = learner.encoder(batch)["sequence_output"]
+    assert off(vectors, expected["last_hidden_state"], tokens) < TOLERANCE
+    everywhere = np.broadcast_to(np.arange(tokens.shape[1], dtype="int32"), tokens.shape)
+    logits = learner({**batch, "masked_lm_positions": everywhere})["masked_lm"]
+    assert off(logits, expected["logits"], tokens) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", [*NAMES, "neobert"])
+def test_there_and_back_byte_for_byte(name, test_data, tmp_path, request):
+    folder = test_data / "golden" / "other_encoders" / name
+    if name == "neobert":
+        folder, _ = request.getfixturevalue(name)
     convert(folder, tmp_path / "hf", "huggingface")
     before, after = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "hf"))
     assert before.keys() == after.keys()
@@ -163,6 +195,61 @@ def test_padding_of_mpnet_is_token_1(test_data, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "pad_token_id": 0}))
     with pytest.raises(InputError, match="pad_token_id must be 1, not 0"):
+        checkpoints.read(folder)
+
+
+@pytest.mark.parametrize("pooling, of_weights", [
+    ("bos", lambda x, mask: x[:, 0]),
+    ("mean", lambda x, mask: (x * mask).sum(1) / mask.sum(1))])
+def test_a_classifier_of_eurobert_reads_what_it_was_trained_with(pooling, of_weights, test_data,
+                                                                  tmp_path):
+    """Under the name of the key in transformers, or in the original's own code."""
+    golden = test_data / "golden" / "other_encoders" / "eurobert"
+    expected = dict(np.load(f"{golden}.npz"))
+    folder = with_classifier(golden, expected, tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    dense, out = (tuple(expected[f"classifier_weights/{layer}.{part}"].astype("float64")
+                        for part in ("weight", "bias")) for layer in ("dense", "classifier"))
+    x = of_weights(expected["hidden/2"], expected["attention_mask"][:, :, None])
+    x = x @ dense[0].T + dense[1]
+    x = x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2
+    for key in ("classifier_pooling", "clf_pooling"):
+        config.pop("classifier_pooling", None)
+        (folder / "config.json").write_text(json.dumps({**config, key: pooling}))
+        learner = bert_tf.open_model(folder).learner(
+            heads=[("Classification", {"num_labels": 3})])
+        assert off(learner(features(expected))["classification"], x @ out[0].T + out[1]
+                   ) < TOLERANCE
+
+
+@pytest.mark.parametrize("name, change, said", [
+    ("eurobert", {"num_key_value_heads": 3}, "num_key_value_heads .3. must divide num_attention"),
+    ("eurobert", {"head_dim": 8}, "head_dim must be hidden_size / num_attention_heads .4., not 8"),
+    ("eurobert", {"rope_parameters": {"rope_theta": None}}, "rope_theta must be a number, not N"),
+    ("eurobert", {"rope_parameters": {"rope_type": "yarn"}}, "rope_type must be 'default', not 'y"),
+    ("eurobert", {"rope_scaling": {"factor": 2}}, "rope_scaling must be None, not {'factor': 2}"),
+    ("eurobert", {"is_decoder": True}, "is_decoder must be False, not True"),
+    ("neobert", {"rms_norm": False}, "rms_norm must be True, not False"),
+    ("neobert", {"hidden_act": "gelu"}, "hidden_act must be 'SwiGLU', not 'gelu'")])
+def test_another_network_than_eurobert_or_neobert_is_refused(name, change, said, test_data,
+                                                             tmp_path, request):
+    folder = test_data / "golden" / "other_encoders" / name
+    if name == "neobert":
+        folder, _ = request.getfixturevalue(name)
+    folder = shutil.copytree(folder, tmp_path / "changed")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **change}))
+    with pytest.raises(InputError, match=f"config.json: {said}"):
+        checkpoints.read(folder)
+
+
+def test_a_part_of_a_joined_matrix_that_is_missing(test_data, tmp_path):
+    folder = shutil.copytree(test_data / "golden" / "other_encoders" / "eurobert", tmp_path / "a")
+    values = load_file(folder / "model.safetensors")
+    del values["model.layers.1.self_attn.k_proj.weight"]
+    (folder / "model.safetensors").unlink()
+    save_file(values, folder / "model.safetensors")
+    with pytest.raises(InputError, match="tensor 'model.layers.1.self_attn.k_proj.weight' is miss"):
         checkpoints.read(folder)
 
 

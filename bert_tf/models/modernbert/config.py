@@ -117,6 +117,11 @@ class ModernBertConfig(Sizes):
             for i in range(self.num_hidden_layers))
 
     @property
+    def thetas(self) -> dict[str, float]:
+        """The base of the rotary angles of each kind of layer."""
+        return {GLOBAL: self.global_rope_theta, LOCAL: self.local_rope_theta}
+
+    @property
     def has_local_layers(self) -> bool:      # type: ignore[override]
         return LOCAL in self.kinds
 

@@ -26,10 +26,10 @@ _KEYS = {field.name: _RENAMED.get(field.name, field.name)
              "quantisation")}
 # Keys that say nothing of the network, and their values without a file that was read: there may be
 # no token of transformers' own ids.
-_ROLES = {"pad": "pad", "cls": "cls", "sep": "sep", "bos": "cls", "eos": "sep"}
+ROLES = {"pad": "pad", "cls": "cls", "sep": "sep", "bos": "cls", "eos": "sep"}
 _OTHERS = {"classifier_dropout": 0.0, "initializer_cutoff_factor": 2.0, "sparse_prediction": False,
            "sparse_pred_ignore_index": -100, "deterministic_flash_attn": False,
-           **{f"{role}_token_id": None for role in _ROLES}}
+           **{f"{role}_token_id": None for role in ROLES}}
 _CLASSES = "ModernBert"
 # The heads of a class that all have the same layers.
 _TASKS = (*names.CLASSIFIERS, "answer_span")
@@ -72,16 +72,22 @@ def _theta(values, kind):
     if not isinstance(settings, dict) or by_kind.keys() - set(KINDS):
         raise InputError(f"rope_parameters must have settings for {' and '.join(KINDS)}, not "
                          f"{by_kind!r}.")
+    if "rope_theta" in settings:
+        key = f"rope_theta of {kind}"
+    elif kind == LOCAL and values.get(key, 0) is None:      # transformers 4: as in global layers
+        return _theta(values, GLOBAL)
+    return checked_theta(values, settings, key, getattr(ModernBertConfig, _THETAS[kind]))
+
+
+def checked_theta(values: dict, settings: dict, key: str, default: float) -> float:
+    """The base of rotary angles in the `settings` of a config.json, else in the value of `key`;
+    InputError if the angles are of another form."""
     if values.get("rope_scaling"):
         raise InputError(f"rope_scaling must be null, not {values['rope_scaling']!r}.")
     form = settings.get("rope_type", settings.get("type", "default"))
     if form != "default":
         raise InputError(f"rope_type must be 'default', not {form!r}.")
-    theta = values.get(key, getattr(ModernBertConfig, key))
-    if "rope_theta" in settings:
-        key, theta = f"rope_theta of {kind}", settings["rope_theta"]
-    elif theta is None and kind == LOCAL:       # transformers 4: as in global layers
-        return _theta(values, GLOBAL)
+    theta = settings.get("rope_theta", values.get(key, default))
     if not isinstance(theta, (int, float)) or isinstance(theta, bool):
         raise InputError(f"{key} must be a number, not {theta!r}.")
     return theta
@@ -145,7 +151,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     others = _OTHERS | {key: value for key, value in before.items() if key in _OTHERS}
     if weights.tokenizer:
         others |= {f"{theirs}_token_id": getattr(weights.tokenizer.vocabulary, f"{ours}_id")
-                   for theirs, ours in _ROLES.items()}
+                   for theirs, ours in ROLES.items()}
     safetensors_files.write(folder, values, {
         "model_type": TYPE,
         **{theirs: getattr(config, ours) for ours, theirs in _KEYS.items()},

@@ -17,7 +17,7 @@ from bert_tf.layers.base import FromConfig, Tensor, register, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.encoder import EncoderEmbeddings
 from bert_tf.layers.functions import ACTIVATIONS, attend_with_dropout, dropout, split_seed
-from bert_tf.models.modernbert.config import GLOBAL, LOCAL, ModernBertConfig
+from bert_tf.models.modernbert.config import LOCAL, ModernBertConfig
 
 HIDDEN = -1e9       # the score of a token that is not seen
 # The least width of a block: narrower ones make many small products.
@@ -55,15 +55,18 @@ class Seen(NamedTuple):
             [1 or B, S, 1, D / 2].
         biases: of each kind, an addend of scores that hides tokens, float32 [B or 1, N or 1, S or
             1, S], or None; of local layers in blocks [B or 1, 1, T, K, K + 2 W].
+        in_blocks: whether local layers compute blocks, and global ones parts of long sequences.
     """
 
     turns: Mapping[str, tuple[Tensor, Tensor]]
     biases: Mapping[str, Tensor | None]
+    in_blocks = False
 
-    @property
-    def in_blocks(self) -> bool:
-        """Whether local layers compute blocks."""
-        return len(self.biases[LOCAL].shape) == 5
+
+class SeenInBlocks(Seen):
+    """`Seen` where local layers compute blocks."""
+
+    in_blocks = True
 
 
 def rotary_angles(config: ModernBertConfig, positions: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
@@ -71,7 +74,7 @@ def rotary_angles(config: ModernBertConfig, positions: Tensor) -> dict[str, tupl
     frequencies are rounded where the original rounds them, which shows in long texts."""
     half = (np.arange(0, config.head_size, 2) / config.head_size).astype("float32")
     places, turns = ops.cast(positions, "float32")[:, :, None, None], {}
-    for kind, theta in ((GLOBAL, config.global_rope_theta), (LOCAL, config.local_rope_theta)):
+    for kind, theta in config.thetas.items():
         wavelengths = np.power(np.float32(theta), half, dtype="float64").astype("float32")
         angles = places * ops.convert_to_tensor(1 / wavelengths)
         turns[kind] = ops.cos(angles), ops.sin(angles)
@@ -165,8 +168,12 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.number, self.kind = number, config.kinds[number]
         self.num_heads = config.num_attention_heads
-        self.layer_norm: LayerNorm | None = None
-        if number:
+        self.make_parts()
+
+    def make_parts(self) -> None:
+        config = self.config
+        self.layer_norm: Any = None
+        if self.number:
             self.layer_norm = make_norm(config, dtype=self.dtype_policy)
         self.qkv = self.dense(3 * config.hidden_size, "qkv", use_bias=config.attention_bias)
 
@@ -175,17 +182,19 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         """The projection whose last columns are the values."""
         return self.qkv
 
+    def split(self, joined: Tensor) -> list[Tensor]:
+        """The outputs of `qkv` -> queries, keys and values [B, S, N, D]."""
+        shape = (*ops.shape(joined)[:2], self.num_heads, self.config.head_size)
+        return [ops.reshape(part, shape) for part in ops.split(joined, 3, axis=-1)]
+
     def call(self, x: Tensor, seen: Seen, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
         """float [B, S, H] -> the heads' outputs [B, S, H], and `bert.layers.SelfAttention`'s
         dict, which is empty of a layer in blocks."""
         config = self.config
-        batch, length = ops.shape(x)[:2]
         if self.layer_norm:
             x = self.layer_norm(x)
-        query, key, value = (
-            ops.reshape(part, (batch, length, self.num_heads, config.head_size))
-            for part in ops.split(self.qkv(x), 3, axis=-1))
+        query, key, value = self.split(self.qkv(x))
         turn, bias, maps = seen.turns[self.kind], seen.biases[self.kind], {}
         scaled = tuple(part * config.head_size**-0.5 for part in turn)
         query, key = rotate(query, scaled), rotate(key, turn)
@@ -195,7 +204,7 @@ class RotaryAttention(FromConfig, keras.layers.Layer):
         else:
             context, maps = _attend(config, query, key, value, bias, rate, dropout_seed,
                                     seen.in_blocks)
-        return ops.reshape(context, (batch, length, config.hidden_size)), maps
+        return ops.reshape(context, ops.shape(x)), maps
 
 
 def _attend(config, query, key, value, bias, rate, seed, in_parts):
@@ -249,6 +258,8 @@ def _attend_in_turn(query, key, value, bias):
 class ModernBertLayer(FromConfig, keras.layers.Layer):
     """Attention and a gated feed-forward network, each behind a norm, and added to its input."""
 
+    attention_class: Any = RotaryAttention
+    norm_class: Any = staticmethod(make_norm)
     config_keys = ("number",)
     scopes = {"attention": "attention", "attention_output": "attention output",
               "intermediate": "intermediate", "output_": "output"}
@@ -256,10 +267,10 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
     def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy, self.number = self.dtype_policy, number
-        self.attention = RotaryAttention(config, number, name="self", dtype=policy)
+        self.attention = self.attention_class(config, number, name="self", dtype=policy)
         self.attention_output = self.dense(config.hidden_size, use_bias=config.attention_bias,
                                            initializer=config.output_initializer)
-        self.norm = make_norm(config, dtype=policy)
+        self.norm = self.norm_class(config, dtype=policy)
         self.intermediate = self.dense(2 * config.intermediate_size, use_bias=config.mlp_bias)
         self.output_ = self.dense(config.hidden_size, use_bias=config.mlp_bias,
                                   initializer=config.output_initializer,

@@ -22,6 +22,7 @@ from bert_tf.models.modernbert.layers import (
     ModernBertEmbeddings,
     ModernBertLayer,
     Seen,
+    SeenInBlocks,
     band_bias,
     block_bias,
     block_width,
@@ -44,22 +45,26 @@ class ModernBert(Bert):
     Rotary positions are relative, so that they need not begin again in a row.
     """
 
+    layer_class: Any = ModernBertLayer
     reads = ("input_ids", "input_mask")
     also_reads = ("sequence_ids", *PACKED)
 
-    def make_embeddings(self, **kwargs: Any) -> ModernBertEmbeddings:
+    def make_embeddings(self, **kwargs: Any) -> Any:
         return ModernBertEmbeddings(self.config, **kwargs)
 
+    def make_final_norm(self) -> Any:
+        return make_norm(self.config, name="final_norm", dtype=self.dtype_policy)
+
     def make_layers(self) -> list[Any]:
-        self.final_norm = make_norm(self.config, name="final_norm", dtype=self.dtype_policy)
-        layers = [ModernBertLayer(self.config, i, name=f"layer_{i}", dtype=self.dtype_policy)
+        self.final_norm = self.make_final_norm()
+        layers = [self.layer_class(self.config, i, name=f"layer_{i}", dtype=self.dtype_policy)
                   for i in range(self.config.num_hidden_layers)]
         if self.config.quantisation:
             for i, layer in enumerate(layers):
                 set_weight_bits(layer, self.config.quantisation.bits_of_layer(i))
         return layers
 
-    def make_pooler(self) -> HiddenLayer:
+    def make_pooler(self) -> Any:
         return HiddenLayer(self.config, name="pooler", dtype=self.dtype_policy)
 
     def make_bias(self, inputs: Mapping[str, Any], attention_bias: Tensor | None) -> Seen:
@@ -78,11 +83,14 @@ class ModernBert(Bert):
             everywhere = extra if everywhere is None else everywhere + extra
         in_blocks = attention_bias is None and not inputs.get("returns_maps") and (
             mask is None or len(mask.shape) == 2)
+        if not config.has_local_layers:
+            return (SeenInBlocks if in_blocks else Seen)(turns, {GLOBAL: everywhere})
         # A few blocks would compute more than all pairs.
         if in_blocks and not (isinstance(length, int) and length < 4 * block_width(config)):
             if mask is None:
                 mask = ops.ones((1, length))
-            return Seen(turns, {GLOBAL: everywhere, LOCAL: block_bias(config, mask, sequences)})
+            near = block_bias(config, mask, sequences)
+            return SeenInBlocks(turns, {GLOBAL: everywhere, LOCAL: near})
         near = band_bias(length, config.window)
         if attention_bias is not None:
             near = near + everywhere
@@ -106,5 +114,9 @@ class ModernBert(Bert):
             {**inputs, "returns_maps": return_attention}, training, dropout_seed, attention_bias,
             return_attention, layers, embed)
         x = self.final_norm(outputs["sequence_output"])
-        return {**outputs, "sequence_output": x, "token_output": self.pooler(x),
+        return {**outputs, "sequence_output": x, "token_output": self.read_tokens(x),
                 "pooled_output": self.pool(x, inputs.get("input_mask"))}
+
+    def read_tokens(self, x: Tensor) -> Tensor:
+        """`token_output` [B, S, H] from `sequence_output`."""
+        return self.pooler(x)

@@ -59,13 +59,13 @@ class RMSNorm(FromConfig, keras.layers.Layer):
         super().__init__(config, name=name, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
-        self.scale = self.add_weight((self.config.d_model,), "ones", name="scale")
+        self.scale = self.add_weight((self.config.hidden_size,), "ones", name="scale")
 
     def call(self, x: Tensor) -> Tensor:
         """float [..., H] -> [..., H] in the compute dtype."""
         x = ops.cast(x, "float32")
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
-        x = x * ops.rsqrt(variance + self.config.layer_norm_epsilon)
+        x = x * ops.rsqrt(variance + self.config.layer_norm_eps)
         return ops.cast(x * ops.cast(self.scale, "float32"), self.compute_dtype)
 
 
