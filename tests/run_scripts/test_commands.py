@@ -30,6 +30,13 @@ def test_setup_lists_all_names():
     assert listed == dict.fromkeys(commands.COMMANDS, "run_scripts.commands:run")
 
 
+def test_an_sdist_has_the_folders_of_the_checkout():
+    lines = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").splitlines()
+    whole = {line.removeprefix("graft ") for line in lines if line.startswith("graft ")}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert {"docs", "run_scripts", *packages} <= whole | {"bert_tf", "data_prep"}
+
+
 @pytest.mark.parametrize("folder, ending", [("/usr/bin/", ""), ("", ".exe"), ("", "-script.py")])
 @pytest.mark.parametrize("name", sorted(commands.COMMANDS.keys() - {*commands.SEVERAL}))
 def test_installed_names_start_their_programs(name, folder, ending, monkeypatch):
