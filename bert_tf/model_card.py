@@ -207,12 +207,9 @@ def _table(heading, rows):
 
 
 def _settings(saved, flags, trial):
-    given = {line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]}
-    known = {**given, **trial}
+    known = {line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]} | trial
     if saved:
         known |= {"max_seq_length": saved.max_seq_length, **saved.options}
-    if given.get("num_train_steps", "0") != "0":    # in place of the epochs; a trial has both
-        known.pop("num_train_epochs", None)
     return [(f"`{key}`", _shown(f"={known[key]}")[1:]) for key in _SETTINGS
             if known.get(key) not in (None, "")]
 

@@ -61,9 +61,6 @@ def test_a_card_says_what_the_files_say(tmp_path):
                  'predictor(("A text.", "Another."))'):
         assert part in text, part
     assert model_card.write_card(folder) and (folder / "README.md").read_text() == text
-    (folder / "flags.txt").write_text("# bert-finetune\n--num_train_steps=344\n")
-    text = model_card.card(str(folder))
-    assert "| `num_train_steps` | 344 |" in text and "num_train_epochs" not in text
     (folder / "README.md").write_text("Mine.")
     assert model_card.write_card(folder) is None
     assert (folder / "README.md").read_text() == "Mine."

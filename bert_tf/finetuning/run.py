@@ -281,6 +281,8 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
             `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is the run's.
         strategy: the devices; None: the devices of the settings.
     """
+    if settings.num_train_steps:        # in place of the epochs, also of those of a paper
+        settings = dataclasses.replace(settings, num_train_epochs=None)
     member = plan_task(task_flags, model_flags, settings, options or {})
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))

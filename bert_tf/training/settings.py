@@ -437,7 +437,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         rate, epochs, steps = self.learning_rate, self.num_train_epochs, self.num_train_steps
         if rate is None:
             rate = defaults.learning_rate
-        if epochs is None:
+        if epochs is None and not steps:
             epochs = defaults.num_train_epochs
         if epochs and not steps:    # fewer examples than a batch come again until it is full
             steps = max(int(max(examples / batch, 1) * epochs), 1)

@@ -73,13 +73,14 @@ def test_the_call_does_what_the_command_does(folder, tmp_path):
 def test_values_of_python_are_those_of_the_command_line(folder, tmp_path):
     given = settings(folder) | {
         "data_dir": folder, "learning_rate": np.float32(0.5), "random_seed": np.int64(7),
-        "train_batch_size": 8.0, "num_train_epochs": 1, "class_weights": np.array([1, 2]),
+        "train_batch_size": 8.0, "num_train_epochs": 1, "num_train_steps": None,
+        "class_weights": np.array([1, 2]),
         "grid": np.False_, "warmup_proportion": "0.5", "label_column": 0, "text_a_column": 1,
         "jit_compile": False, "grid_train_batch_size": "16,32", "adv_train": "none"}
     tuned = jobs.open_job({"train_file": "train.csv"}, folder / "model", tmp_path, **given).settings
     found = {name: getattr(tuned, name) for name in given if hasattr(tuned, name)}
     wanted = {"learning_rate": 0.5, "random_seed": 7, "train_batch_size": 8,
-              "num_train_epochs": 1.0, "num_train_steps": 3, "class_weights": ["1", "2"],
+              "num_train_epochs": 1.0, "num_train_steps": 0, "class_weights": ["1", "2"],
               "grid": False, "warmup_proportion": 0.5, "jit_compile": "false",
               "grid_train_batch_size": ["16", "32"], "adv_train": "none"}
     assert found == wanted
@@ -196,6 +197,8 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     card = (tmp_path / "saved" / "README.md").read_text()
     assert "# saved\n" in card and 'Predictor("saved")' in card and "weights of `model`" in card
     assert f"- train: {len(texts)} examples\n" in card and ".jsonl" not in card
+    for text in (card, (tmp_path / "files" / "README.md").read_text()):
+        assert "| `num_train_steps` | 3 |" in text and "num_train_epochs" not in text
     with pytest.raises(InputError, match="already"):
         again.save(tmp_path / "saved")
 
