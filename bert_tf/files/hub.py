@@ -36,6 +36,9 @@ _WEIGHTS = tuple(map(re.compile, (
     r"model\.safetensors", r"model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors",
     r"model\.keras", r"model\.weights\.h5", r"quantised\.safetensors",
     r".*\.(?:index|data-\d+-of-\d+)")))
+# The errors of requests and httpx for a download that was cut; a new call goes on with it.
+_CUT = ("ChunkedEncodingError", "RemoteProtocolError")
+_TRIES = 5      # huggingface_hub before 1.20 makes one
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 
 
@@ -95,7 +98,7 @@ def _folder(path, name, revision, inner, with_weights):
     try:
         info = hub.HfApi().model_info(name, revision=revision, timeout=10)
         names = _wanted(path, [each.rfilename for each in info.siblings], inner, with_weights)
-        return get(allow_patterns=list(map(glob.escape, names)))
+        return _downloaded(functools.partial(get, allow_patterns=list(map(glob.escape, names))))
     except InputError:
         raise
     except Exception as error:      # each transport has errors of its own
@@ -109,6 +112,16 @@ def _folder(path, name, revision, inner, with_weights):
                     warn(f"{explained} The earlier download is used.")
                 return folder
         raise explained from error
+
+
+def _downloaded(get):
+    for _ in range(_TRIES - 1):
+        try:
+            return get()
+        except Exception as error:
+            if not any(_is(error, kind) for kind in _CUT):
+                raise
+    return get()
 
 
 def in_card(path: str | os.PathLike, key: str) -> str:
