@@ -5,7 +5,7 @@ import difflib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -28,10 +28,32 @@ class DivergedError(InputError):
         self.step = step
 
 
+_called: dict[str, str] = {}       # what messages call files that the user did not name
+
+
+def _renamed(message):
+    for path, name in _called.items():
+        message = message.replace(path, name)
+    return message
+
+
 @functools.cache
 def warn(message: str) -> None:
     """Prints a warning once a process, to standard error: standard output may get predictions."""
-    print(f"warning: {message}", file=sys.stderr, flush=True)
+    print(f"warning: {_renamed(message)}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def calling(names: Mapping[str, str]) -> Iterator[None]:
+    """Lets the warnings and the InputErrors of a block call files by names, {path: name}."""
+    _called.update(names)
+    try:
+        yield
+    except InputError as error:
+        raise InputError(_renamed(str(error))) from error
+    finally:
+        for path in names:
+            _called.pop(path, None)
 
 
 @contextlib.contextmanager

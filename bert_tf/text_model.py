@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints.names import MODEL_FILE
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, calling, counted
 from bert_tf.files import absolute, exists, fetched, folder_aside
 from bert_tf.finetuning.jobs import finetune
 from bert_tf.model_card import write_card
@@ -164,16 +164,12 @@ class TextModel:
         output = os.path.join(folder, "model")
         chosen = {"keep_head": True} if self._knows(labels, names) else {}
         chosen |= {name: value for name, value in settings.items() if value is not None}
-        try:
+        called = dict(zip(files.values(), ("texts and labels", "dev_texts and dev_labels")))
+        with calling({**called, "--multi_label": "kind='multi_label' to from_pretrained"}):
             self.scores = finetune(
                 {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
                  "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)},
                 self.path, output, **chosen)
-        except InputError as error:         # the files are this method's own
-            message = str(error).replace("--multi_label", "kind='multi_label' to from_pretrained")
-            for path, name in zip(files.values(), ("texts and labels", "dev_texts and dev_labels")):
-                message = message.replace(path, name)
-            raise InputError(message) from error
         if not exists(os.path.join(output, MODEL_FILE)):
             raise InputError("stop_at_step ended the training before a model was saved; leave it "
                              "out.")

@@ -203,7 +203,7 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
 
 def _default_names(count, path):
     names = tuple(f"LABEL_{number}" for number in range(count))
-    warn(f"{path} has {counted(count, 'flag')} an example without names, which become "
+    warn(f"{path}: {counted(count, 'flag')} an example without names, which become "
          f"{', '.join(names[:2])}{', ...' if count > 2 else ''}: give their names in this order "
          "with --labels; in TextModel.fit, with label_names.")
     return names

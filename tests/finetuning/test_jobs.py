@@ -221,6 +221,15 @@ def test_errors_of_fit_name_its_arguments(folder):
         model.fit(["a", "b"], [["x"], ["x", "y"]], **given)
 
 
+def test_warnings_of_fit_name_its_arguments(folder, capsys):
+    model = bert_tf.TextModel.from_pretrained(folder / "model")
+    model.fit(["a", "b"] * 2, ["nan", "x"] * 2, ["a", "b"], ["x", "nan"], num_train_steps=1,
+              train_batch_size=4, max_seq_length=6)
+    said = "".join(capsys.readouterr())
+    assert "warning: texts and labels: 'nan' is learned as a label" in said
+    assert "train.jsonl" not in said and "dev.jsonl" not in said
+
+
 FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]] * 2
 LABELS = ("toxic", "severe", "insult")
 
