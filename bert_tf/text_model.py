@@ -1,6 +1,7 @@
 """A model that is trained on texts in memory, used and saved, in a few lines of Python."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from bert_tf.model_card import write_card
 from bert_tf.opening import task_of_labels
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.kinds.table import KINDS
+from bert_tf.tasks.rows import plain_label
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tokenization.base import as_tuple, listed
 
@@ -102,9 +104,7 @@ class TextModel:
                 isinstance(label, (list, tuple)) and len(label) == len(known)
                 and all(one in (0, 1) for one in label) for label in labels):
             return True
-        each = [one for label in labels for one in (
-            label if isinstance(label, (list, tuple)) else [label])]
-        return {str(_plain(one, 0)).strip() for one in each} <= {*known}
+        return _by_name(labels).keys() <= {*known}
 
     def __getstate__(self) -> dict[str, Any]:
         if self._discard:
@@ -131,9 +131,9 @@ class TextModel:
 
         Args:
             texts: str, or tuples of two; a list, an array, or a column or a table of pandas.
-            labels: one for each text: str or int; or numbers. Of several labels lists of str, or
-                flags, a 0 or 1 for each label, as lists, an array or a table of pandas, whose
-                columns name the labels.
+            labels: one for each text: str or int, which answers have too; or numbers. Of several
+                labels lists of such; or flags, a 0 or 1 for each label, as lists, an array or a
+                table of pandas, whose columns name the labels.
             label_names: the names of flags, in their order.
             dev_texts, dev_labels: the same, to score the model on; None or empty: no such.
             settings: flags of `bert-finetune`, such as `learning_rate`, `train_batch_size`,
@@ -148,7 +148,9 @@ class TextModel:
         folder = tempfile.mkdtemp(prefix="bert_tf_")
         discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         files = {"train_file": os.path.join(folder, "train.jsonl")}
-        saved = settings.get("keep_head") is not False and self._saved()
+        saved, before = settings.get("keep_head") is not False and self._saved(), {}
+        if saved:
+            before = dict(zip(saved.task.labels, saved.task.answers))
         labels, names = _label_rows(self.kind, labels, label_names, saved and saved.task.labels)
         width = _write(files["train_file"], texts, labels)
         dev_labels, columns = _label_rows(self.kind, dev_labels, (), names)
@@ -173,6 +175,8 @@ class TextModel:
         if not exists(os.path.join(output, MODEL_FILE)):
             raise InputError("stop_at_step ended the training before a model was saved; leave it "
                              "out.")
+        if not names:       # of flags
+            _keep_values(output, {**before, **_by_name(labels)})
         if self._discard:
             self._discard()
         self.path, self._discard, self._predictor = output, discard, None
@@ -255,6 +259,22 @@ def _write(path, texts, labels):
         for number, (row, label) in enumerate(zip(rows, labels)):
             file.write(json.dumps({**dict(zip(_TEXTS, row)), _LABEL: _plain(label, number)}) + "\n")
     return width
+
+
+def _by_name(labels):
+    """The labels as they were given, {name: label}; a list of labels gives each of them."""
+    rows = [_plain(label, number) for number, label in enumerate(labels)]
+    each = [one for row in rows for one in (row if isinstance(row, list) else [row])]
+    return {plain_label(one): one.strip() if isinstance(one, str) else one for one in each}
+
+
+def _keep_values(folder, values):
+    """Writes the values of labels, {label: value}, into a task, if some are no texts."""
+    saved = SavedTask.read(folder)
+    kept = tuple(values.get(label, label) for label in saved.task.labels)
+    if kept != saved.task.labels:
+        task = dataclasses.replace(saved.task, label_values=kept)
+        dataclasses.replace(saved, task=task).write(folder)
 
 
 def _plain(label, number):

@@ -32,6 +32,8 @@ def _or_none(what, fits):
     return Values(what, lambda value: value is None or fits(value))
 
 
+_VALUE = Values("a text, a number, true or false",
+                lambda value: type(value) in (str, int, float, bool))
 _OPTIONS = {
     # Of the options of kinds and heads, those without a row of their own.
     **dict.fromkeys((name for kind in KINDS.values() for name in (
@@ -49,7 +51,8 @@ _OPTIONS = {
     "scorer": Values(" or ".join(SCORERS), [None, *SCORERS].__contains__),
     "head": Values(" or ".join(CHOICES), [None, *CHOICES].__contains__),
     "long_text": Values(" or ".join(LONG_TEXTS), [None, *LONG_TEXTS].__contains__)}
-_SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names": [str]},
+_SHAPE = {"task": {"name": str, "labels": [str], "metrics": [str], "label_names": [str],
+                   "label_values?": [_VALUE]},
           "options": {f"{name}?": values for name, values in _OPTIONS.items()},
           "max_seq_length": Values(f"a whole number of tokens from 1 to {_LONGEST}", lambda value: (
               _is_count(value) and 0 < value <= _LONGEST)),
@@ -96,7 +99,8 @@ class SavedTask:
 
     def write(self, folder: str) -> None:
         write_json(os.path.join(folder, TASK_FILE), {
-            "task": {**_described(self.task), "label_names": self.task.label_names},
+            "task": {**_described(self.task), "label_names": self.task.label_names,
+                     "label_values": self.task.label_values},
             "max_seq_length": self.max_seq_length, "do_lower_case": self.do_lower_case,
             "options": self.options, "num_texts": self.num_texts, "columns": self.columns})
 
@@ -122,18 +126,21 @@ class SavedTask:
                 if meant := nearest(name, _OPTIONS, _NEAR):
                     raise ValueError(f"options.{name} is not an option; write {meant}")
             task = saved["task"]
-            kind, labels, names = kind_on_disk(task), task["labels"], task["label_names"]
+            kind, labels = kind_on_disk(task), task["labels"]
+            names, values = task["label_names"], task.get("label_values", ())
             if kind.has_labels and kind.labels_are_classes and not labels:
                 raise ValueError("task.labels is empty; write the labels in the order of their ids")
             for label, count in collections.Counter(labels).items():
                 if count > 1:
                     raise ValueError(f"task.labels has {label!r} {count} times; write each label "
                                      "once")
-            if len(names) not in (0, len(labels)):
-                raise ValueError(f"task.label_names has {len(names)} names for {len(labels)} "
-                                 "labels; write one for each")
+            for name, each in {"names": names, "values": values}.items():
+                if len(each) not in (0, len(labels)):
+                    raise ValueError(f"task.label_{name} has {len(each)} {name} for {len(labels)} "
+                                     "labels; write one for each")
             task = Task(task["name"], kind, {}, tuple(labels), tuple(task["metrics"]),
-                        task["bounds"] and tuple(task["bounds"]), label_names=tuple(names))
+                        task["bounds"] and tuple(task["bounds"]), label_names=tuple(names),
+                        label_values=tuple(values))
             return cls(task, saved["max_seq_length"], saved["do_lower_case"],
                        dict(saved["options"]), saved["num_texts"], dict(saved["columns"]))
         except (KeyError, TypeError, ValueError) as error:

@@ -226,6 +226,11 @@ class Task:
     folder_of: str | None = None        # another folder that may have the files
     defaults: Defaults = Defaults()
     label_names: tuple = ()     # of labels that are numbers in official files; for Hugging Face
+    label_values: tuple = ()    # what answers have for the labels, where these were no texts
+
+    @property
+    def answers(self) -> tuple:
+        return self.label_values or self.labels
 
     def __post_init__(self):
         if isinstance(self.kind, str):

@@ -230,6 +230,27 @@ def test_warnings_of_fit_name_its_arguments(folder, capsys):
     assert "train.jsonl" not in said and "dev.jsonl" not in said
 
 
+@pytest.mark.parametrize("kind, labels", [
+    ("classification", np.array([-1, 7])), ("classification", [2.5, 3]),
+    ("classification", [True, False]), ("multi_label", [[3, 4], [3]])])
+def test_answers_have_the_labels_as_they_were_given(folder, tmp_path, kind, labels):
+    given = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 6}
+    model = bert_tf.TextModel.from_pretrained(folder / "model", kind)
+    flat = labels[0]
+    if kind == "classification":
+        flat = np.array(labels, object).tolist()
+    model.fit(["a", "b"], labels, **given)
+    model.fit(["a", "b"], [labels[0]] * 2, **given)
+    model.save(tmp_path / "saved")
+    answers = model.predict(["a", "b"])
+    assert answers == bert_tf.Predictor(tmp_path / "saved")(["a", "b"])
+    for answer in answers:
+        chosen = answer["labels"] if kind == "multi_label" else [answer["label"]]
+        for label in (*chosen, *answer["probabilities"]):
+            assert (type(label), label) in [(type(one), one) for one in flat]
+        assert len(answer["probabilities"]) == 2
+
+
 FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]] * 2
 LABELS = ("toxic", "severe", "insult")
 

@@ -70,8 +70,8 @@ class Classification(LabelledKind):
 
     def describe(self, task, example, prediction, probabilities):
         named = {"name": task.label_names[prediction]} if task.label_names else {}
-        return {"label": task.labels[prediction], **named,
-                "probabilities": dict(zip(task.labels, rounded(probabilities)))}
+        return {"label": task.answers[prediction], **named,
+                "probabilities": dict(zip(task.answers, rounded(probabilities)))}
 
     def submission(self, task, predictions):
         words = [_BOOLEANS.get(label, label) for label in task.labels]
@@ -117,8 +117,8 @@ class MultiLabel(Classification):
         return (answers["probabilities"] > _LEAST_PROBABILITY).astype(np.int64)
 
     def describe(self, task, example, prediction, probabilities):
-        return {"labels": [label for label, has in zip(task.labels, prediction) if has],
-                "probabilities": dict(zip(task.labels, rounded(probabilities)))}
+        return {"labels": [label for label, has in zip(task.answers, prediction) if has],
+                "probabilities": dict(zip(task.answers, rounded(probabilities)))}
 
 
 class Regression(Classification):
