@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -58,6 +59,21 @@ def test_a_disk_without_locks_names_what_a_kill_on_another_machine_left(tmp_path
         f"--output_dir: process {own} on node-7 is at work on {str(tmp_path)!r}; wait until it "
         f"ends, or name another; if it was killed, remove {tmp_path}/.lock, since this disk locks "
         "no files.")
+
+
+def test_a_copy_that_is_killed_leaves_the_file_before(tmp_path, monkeypatch):
+    def half(source, target):
+        pathlib.Path(target).write_text("ne")
+        raise KeyboardInterrupt
+
+    (tmp_path / "source").write_text("new")
+    (tmp_path / "target").write_text("old")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "copyfile", half)
+        files.copy_file(str(tmp_path / "source"), str(tmp_path / "target"))
+    assert (tmp_path / "target").read_text() == "old"
+    files.copy_file(str(tmp_path / "source"), str(tmp_path / "target"))
+    assert (tmp_path / "target").read_text() == "new" and len(os.listdir(tmp_path)) == 2
 
 
 def test_a_disk_that_takes_no_folder_is_named_by_the_file(tmp_path, monkeypatch):

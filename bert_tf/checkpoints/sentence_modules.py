@@ -53,7 +53,7 @@ def copy(source: str, target: str, config: EncoderConfig) -> None:
     if not modules:
         return
     inner = [os.path.join(name, "config.json") for name in modules.values() if name]
-    for name in (_MODULES, TEXTS, *inner):
+    for name in (TEXTS, *inner, _MODULES):      # which names the others, after them
         if is_file(file := os.path.join(source, name)):
             make_folders(os.path.dirname(os.path.join(target, name)))
             copy_file(file, os.path.join(target, name))

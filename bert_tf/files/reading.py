@@ -317,14 +317,6 @@ def tensorflow_name(path: str) -> str:
     return path if path.startswith("gs://") else staged(path)
 
 
-def copy_file(source: str, target: str) -> None:
-    local = staged(source)
-    if is_remote(target):
-        send(local, target)
-    else:
-        shutil.copyfile(local, target)
-
-
 def _copied(path, version, write):
     """The name of a copy of a file in this version, which `write` makes if there is none."""
     version = hashlib.sha256(f"{path}\n{version}".encode()).hexdigest()

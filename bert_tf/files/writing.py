@@ -23,7 +23,7 @@ import lazy_loader
 from bert_tf import signals
 from bert_tf.errors import InputError, naming
 from bert_tf.files import places
-from bert_tf.files.reading import open_file, send, upload_place
+from bert_tf.files.reading import open_file, send, staged, upload_place
 
 # The text between the final name and the number of the process that writes the file.
 ASIDE = ".tmp-bert_tf-"
@@ -278,6 +278,12 @@ def write_json(path, value):
     with write_aside(path) as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+def copy_file(source, target):
+    """Copies a file, whole or not at all."""
+    with replace_aside(target) as aside:
+        shutil.copyfile(staged(source), aside)
 
 
 def make_folder(path, flag):

@@ -16,7 +16,7 @@ from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import DivergedError, InputError, counted
-from bert_tf.files import absolute, copy_file, exists, replace_aside, write_json
+from bert_tf.files import absolute, copy_file, exists, write_json
 from bert_tf.models.gpt.objective import TiedLM
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.training import adversarial, batches, resume, transfer, trials
@@ -335,9 +335,7 @@ def _end(tuning, trainer, kept, result, earlier):
                 save_model(tuning.settings.output_dir, model)
                 curves = os.path.join(kept.folder, "metrics.jsonl")
                 if exists(curves):
-                    with replace_aside(os.path.join(
-                            tuning.settings.output_dir, "metrics.jsonl")) as aside:
-                        copy_file(curves, aside)
+                    copy_file(curves, os.path.join(tuning.settings.output_dir, "metrics.jsonl"))
             kept.put("result", result)
     if is_best and trainer.learner.parts().get("model") is trainer.learner:
         tuning.last.best = trainer
