@@ -8,7 +8,7 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, read_json
+from bert_tf.files import make_folder, match_names, read_json
 from bert_tf.flags import applicable
 from bert_tf.heads import HEADS, OBJECTIVES
 from bert_tf.opening import Model, open_model
@@ -59,7 +59,8 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
 def _check_run(folder: str, model: Model) -> None:
     """Raises InputError, before records are replaced, if a folder holds a run of another size; a
     model that was only scored there leaves no checkpoint."""
-    if not resume.checkpoints(folder):
+    stages = match_names(folder, resume.STAGE.format("*", "*"))
+    if not any(map(resume.checkpoints, (folder, *stages))):
         return
     known = read_json(os.path.join(folder, "bert_config.json"), {})
     for key in ("vocab_size", "hidden_size"):

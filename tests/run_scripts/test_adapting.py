@@ -196,12 +196,14 @@ def test_text_is_refused_where_no_model_reads_it(model, text, tmp_path):
             ({"distribution_strategy": "multi_worker"}, "several machines")):
         with pytest.raises(InputError, match=said):
             train(folder, text, tmp_path / "out", **changes)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "bert_config.json").write_text('{"vocab_size": 5}')
-    (tmp_path / "other" / "checkpoint-2.safetensors").touch()
-    with pytest.raises(InputError, match="other holds a run whose vocab_size is 5, but"):
-        train(folder, text, tmp_path / "other")
-    assert len(list((tmp_path / "other").iterdir())) == 2       # no records yet
+    for place in ("", resume.STAGE.format(1, 3)):
+        other = tmp_path / f"other{place}"
+        (other / place).mkdir(parents=True)
+        (other / "bert_config.json").write_text('{"vocab_size": 5}')
+        (other / place / "checkpoint-2.safetensors").touch()
+        with pytest.raises(InputError, match=f"{other} holds a run whose vocab_size is 5, but"):
+            train(folder, text, other)
+        assert len(list(other.iterdir())) == 2      # no records yet
     tiny.write_records(tmp_path / "r.tfrecord", 4)
     assert not is_text([str(tmp_path / "r.tfrecord")]) and is_text([text])
     with pytest.raises(InputError, match="one of --input_file and --eval_input_file is text"):
