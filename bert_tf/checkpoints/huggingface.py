@@ -266,8 +266,7 @@ def _notes(weights, model):
     if tokenizer.name == "sentencepiece" and tokenizer.has_choice_of_case and (
             "join_quotes" not in tokenizer.settings):
         yield "The tokenizer of transformers reads `` and '' as quotation marks."
-    if "answer_span" in weights.heads and tokenizer.word_prefix:
-        yield "transformers puts no blank before the first word of a passage; here it has one."
+    yield from huggingface_tokenizer.notes(tokenizer, weights.heads)
     if weights.config.has_segments and tokenizer.name == "byte_bpe":
         yield ("The tokenizer of transformers gives both texts of a pair the segment 0; give the "
                "model token_type_ids.")
@@ -321,4 +320,4 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
             values[bias] = unused.read()
     safetensors_files.write(folder, values, described)
     huggingface_tokenizer.write(folder, weights.tokenizer, weights.config.has_segments,
-                                weights.config.max_position_embeddings)
+                                weights.config.max_position_embeddings, "tagging" in weights.heads)

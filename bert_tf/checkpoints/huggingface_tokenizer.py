@@ -4,6 +4,7 @@ file that readers in JavaScript and Rust know."""
 import os
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bert_tf.errors import warn
@@ -56,10 +57,25 @@ def _entry(content, **more):
     return {"content": content, **dict.fromkeys(_ADDED_KEYS[1:], False), "special": True, **more}
 
 
-def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> dict[str, Any]:
+def notes(tokenizer: Tokenizer | None, heads: Iterable[str]) -> Iterator[str]:
+    """Yields sentences on texts whose first word follows a blank here, and not in transformers."""
+    texts = {"answer_span": "passage"}
+    if tokenizer and tokenizer.name != "byte_bpe":      # whose settings say so, see `settings`
+        texts["tagging"] = "text"
+    for head in texts.keys() & heads:
+        if tokenizer and tokenizer.word_prefix:
+            yield (f"transformers puts no blank before the first word of a {texts[head]}; here it "
+                   "has one.")
+
+
+def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None,
+             reads_words: bool = False) -> dict[str, Any]:
     """The values of `tokenizer_config.json`. `has_segments`: whether the model reads segments.
-    `length` is of the longest sequence; None: any."""
+    `length` is of the longest sequence; None: any. `reads_words`: whether it reads each word alone,
+    so that a blank precedes the first word of a text, too."""
     described = tokenizer.library_settings()
+    if reads_words and tokenizer.name == "byte_bpe":
+        described["add_prefix_space"] = True
     described.pop("join_quotes", None)      # transformers joins them, and so does who reads this
     if tokenizer.name != "tokenizer_json":      # whose own settings are whole
         described |= {**_own_settings(tokenizer), **_special(tokenizer)}
@@ -70,13 +86,13 @@ def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None) -> di
     return described
 
 
-def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: int | None = None
-          ) -> None:
+def write(folder: str, tokenizer: Tokenizer | None, has_segments: bool, length: int | None = None,
+          reads_words: bool = False) -> None:
     """Writes the files of the vocabulary, `tokenizer_config.json` (see `settings`) and, except for
     a SentencePiece model that is not Unigram, `tokenizer.json`; nothing without a tokenizer."""
     if tokenizer is None:
         return
-    config = settings(tokenizer, has_segments, length)
+    config = settings(tokenizer, has_segments, length, reads_words)
     tokenizer.save(folder, config)
     if NAME in tokenizer.vocabulary.files:
         return
@@ -94,8 +110,11 @@ def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
     from tokenizers import AddedToken
 
     plain = tokenizer.plain
-    made = {"wordpiece": _wordpiece, "byte_bpe": _byte_bpe, "gpt_bpe": _gpt,
-            "sentencepiece": _unigram}[tokenizer.name](plain)
+    if tokenizer.name == "byte_bpe":
+        made = _byte_bpe(plain, config["add_prefix_space"])
+    else:
+        made = {"wordpiece": _wordpiece, "gpt_bpe": _gpt,
+                "sentencepiece": _unigram}[tokenizer.name](plain)
     named = {}
     for name, value in config.items():
         if name.endswith("_token"):
@@ -108,7 +127,7 @@ def make(tokenizer: Tokenizer, config: dict[str, Any]) -> Any:
     made.add_tokens([AddedToken(**{"normalized": not entry.get("special"), **{
         name: entry[name] for name in _ADDED_KEYS if name in entry}}) for _, entry in added])
     if tokenizer.name != "gpt_bpe":     # a text of its language model has no special tokens
-        made.post_processor = _processor(tokenizer)
+        made.post_processor = _processor(tokenizer, config)
     return made
 
 
@@ -124,7 +143,7 @@ def _special_tokens(plain, named):
         if getattr(plain, "has_sentinels", False)]
 
 
-def _processor(tokenizer):
+def _processor(tokenizer, config):
     """Returns the step that adds special tokens and segments as `pack_pairs` does."""
     from tokenizers import processors
 
@@ -135,7 +154,7 @@ def _processor(tokenizer):
     if tokenizer.name == "byte_bpe" and cls:
         return processors.RobertaProcessing(
             (sep, vocabulary.sep_id), (cls, vocabulary.cls_id), trim_offsets=True,
-            add_prefix_space="add_prefix_space" in tokenizer.settings)
+            add_prefix_space=config["add_prefix_space"])
     first = [f"{cls}:0"] * layout.before + ["$A:0"]
     one, two = [f"{sep}:0"] * layout.after, [f"{sep}:1"] * layout.after
     if layout.cls_last:
@@ -169,12 +188,11 @@ def _bpe(tokenizer, **options):
     return Tokenizer(models.BPE(ids, merges, **options))
 
 
-def _byte_bpe(tokenizer):
+def _byte_bpe(tokenizer, add_prefix_space):
     from tokenizers import decoders, pre_tokenizers
 
     made = _bpe(tokenizer)
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(
-        add_prefix_space="add_prefix_space" in tokenizer.settings)
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     made.decoder = decoders.ByteLevel()
     return made
 

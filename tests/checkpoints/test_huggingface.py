@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+import tokenizers
 from safetensors.numpy import load_file, save_file
 
 import bert_tf
@@ -22,7 +23,7 @@ from bert_tf.networks import build
 from bert_tf.opening import open_model
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import Paragraph, Question
-from bert_tf.tokenization import byte_bpe
+from bert_tf.tokenization import byte_bpe, open_tokenizer
 from tests.rounding import ROUNDED, off
 
 POSITIONS = "roberta.embeddings.position_embeddings.weight"
@@ -238,17 +239,32 @@ def test_padding_is_where_the_vocabulary_has_it(names, padding, is_told, tmp_pat
     assert ("no padding: transformers takes token 1, 'a', for it" in account) == is_told
 
 
-def test_passages_of_roberta_are_read_as_transformers_reads_them(tmp_path):
-    """As one text: the first word follows no blank, and all blanks count."""
+def converted_roberta(folder, objective, *arguments):
+    """Makes a small RoBERTa, and converts it to `folder`/hf; returns the account."""
     tokens = [*byte_bpe.ANGLE_ROLES.values(), *byte_bpe.byte_characters(), "he"]
-    (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(tokens, range(len(tokens))))))
-    (tmp_path / "merges.txt").write_text("#version: 0.2\nh e\n")
+    (folder / "vocab.json").write_text(json.dumps(dict(zip(tokens, range(len(tokens))))))
+    (folder / "merges.txt").write_text("#version: 0.2\nh e\n")
     config = EncoderConfig(len(tokens), 4, 1, 1, 4, "gelu_erf", max_position_embeddings=72,
                            type_vocab_size=1, model_type="roberta")
-    bert_tf.Learner(bert_tf.BertEncoder(config), [bert_tf.AnswerSpan(config)]).save(
-        tmp_path / "model.keras")
-    account = convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
-    assert "no blank before the first word of a passage" in str(account)
+    bert_tf.Learner(bert_tf.BertEncoder(config), [objective(config, *arguments)]).save(
+        folder / "model.keras")
+    return str(convert(folder / "model.keras", folder / "hf", "huggingface"))
+
+
+def test_the_first_word_of_a_tagger_of_roberta_follows_a_blank_in_transformers_too(tmp_path):
+    assert "no blank before" not in converted_roberta(tmp_path, bert_tf.Tagging, 3)
+    words = ["he", "said", "hehe."]
+    ids, _ = open_tokenizer(tmp_path / "hf").encode_words(words)
+    library = tokenizers.Tokenizer.from_file(str(tmp_path / "hf" / "tokenizer.json"))
+    assert library.encode(" ".join(words), add_special_tokens=False).ids == ids.tolist()
+    settings = json.loads((tmp_path / "hf" / "tokenizer_config.json").read_text())
+    assert settings["add_prefix_space"]     # what files without tokenizer.json are read with
+
+
+def test_passages_of_roberta_are_read_as_transformers_reads_them(tmp_path):
+    """As one text: the first word follows no blank, and all blanks count."""
+    account = converted_roberta(tmp_path, bert_tf.AnswerSpan)
+    assert "no blank before the first word of a passage" in account
     model = open_model(tmp_path / "hf", finetuned=True)
     context = "he  said\nhehe."
     question = Question("0", "he?", answer="said", start=4)

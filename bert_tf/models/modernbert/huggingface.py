@@ -138,7 +138,8 @@ def table_for(weights: Weights) -> Format:
     if task and "masked_lm" in weights.heads:
         raise InputError(f"{weights.source} has the heads masked_lm and {task}, but a Hugging "
                          f"Face class has one head; give --leave_out=masked_lm.")
-    return _table(_PREFIX * bool(task or "masked_lm" in weights.heads), task, _NOTES.get(task, ()))
+    return _table(_PREFIX * bool(task or "masked_lm" in weights.heads), task, (
+        *_NOTES.get(task, ()), *huggingface_tokenizer.notes(weights.tokenizer, weights.heads)))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
@@ -164,4 +165,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **others,
         _TIES: "decoder.weight" not in values if "masked_lm" in heads else before.get(_TIES, True),
         **configs.describe_heads(weights, heads, _CLASSES, (("ForMaskedLM", {"masked_lm"}),))})
-    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)
+    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings,
+                                "tagging" in heads)
