@@ -6,12 +6,12 @@ import pickle
 import numpy as np
 import pytest
 import tokenizers
-from hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
 from bert_tf.models.gpt.tokenizer import GptTokenizer
 from bert_tf.tokenization import byte_bpe, encoding, open_tokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from tests.tokenization.hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 SPACES = ["", " ", "  ", "a ", " a", "  a  b  ", "a\tb", "a \t\n b", "a\xa0b \u3000c", "\x1c\x1fa",
           "don't 'tis 's 'S", "snake_case e\u0301 1½²", "\x00a\x00", "中文 " * 30, "a" * 70]

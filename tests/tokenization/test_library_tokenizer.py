@@ -9,7 +9,6 @@ import pickle
 import numpy as np
 import pytest
 import tokenizers
-from hard_lines import HARD_LINES, random_lines
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from bert_tf.errors import InputError
@@ -18,6 +17,7 @@ from bert_tf.tokenization.encoding import truncate_pairs
 from bert_tf.tokenization.tokenizer_json import has_old_files, has_one_segment
 from bert_tf.tokenization.vocabulary import Layout
 from tests.goldens import Material
+from tests.tokenization.hard_lines import HARD_LINES, random_lines
 from tests.tokenization.test_tokenizer_json import save
 
 LINES = [line for line in [*HARD_LINES, *random_lines(100, 7)] if len(line) < 200]

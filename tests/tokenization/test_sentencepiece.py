@@ -7,11 +7,11 @@ import pickle
 import numpy as np
 import pytest
 import sentencepiece
-from hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import Layout, encoding, open_tokenizer
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, make_vocabulary
+from tests.tokenization.hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 
 @pytest.mark.parametrize("name", ["uncased", "cased"])

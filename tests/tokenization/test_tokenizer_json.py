@@ -7,12 +7,12 @@ import random
 import pytest
 import sentencepiece
 import tokenizers
-from hard_lines import HARD_LINES, random_lines
 from tokenizers import processors
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.tokenization.tokenizer_json import has_old_files, old_files
+from tests.tokenization.hard_lines import HARD_LINES, random_lines
 from tests.tokenization.test_byte_bpe import make_files
 
 WORDS = [" plain", " Café", " unplainable", " masking", " CAFE"]

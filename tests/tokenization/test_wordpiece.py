@@ -10,13 +10,13 @@ import unicodedata
 
 import pytest
 import reference_wordpiece
-from hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import encoding, open_tokenizer, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from tests.goldens import at_hand
+from tests.tokenization.hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]
 

@@ -6,12 +6,12 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
-from hard_lines import HARD_LINES, random_lines, read_golden
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph, words_graph
+from tests.tokenization.hard_lines import HARD_LINES, random_lines, read_golden
 
 GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]
 # Surrogates are no UTF-8; the planes left out hold no assigned character, or private ones alone.
