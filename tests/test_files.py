@@ -255,6 +255,25 @@ def test_blocks_may_be_nested(tmp_path):
     assert not os.listdir(tmp_path)
 
 
+def test_a_full_disk_asks_for_room(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))   # not even the holder's name
+        with files.locked(str(tmp_path), "--output_dir"):
+            assert os.path.getsize(tmp_path / ".lock") == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not os.listdir(tmp_path)
+    monkeypatch.setattr(os, "makedirs", refuse)
+    for use in (lambda: files.make_folder(str(tmp_path / "a"), "output_dir"),
+                lambda: files.folder_aside(str(tmp_path / "a")).__enter__()):
+        with pytest.raises(InputError, match="left on device.; make room, or name a folder on"):
+            use()
+
+
 def test_an_error_releases_the_lock(tmp_path):
     for _ in range(2):
         with pytest.raises(KeyError), files.locked(str(tmp_path), "--output_dir"):

@@ -203,8 +203,8 @@ def folder_aside(path, marker=""):
             if places.is_remote(path):
                 _try_store(path)
         except OSError as error:
-            raise InputError(f"{path} can't be written ({error.strerror}); make room, or name a "
-                             "folder that you may write to.") from error
+            raise InputError(f"{path} can't be written ({error.strerror}); "
+                             f"{_remedy(error)}.") from error
         yield aside
         if places.is_remote(path):
             if there - set(os.listdir(aside)):
@@ -297,8 +297,14 @@ def make_folder(path, flag):
             with tempfile.TemporaryFile(dir=path or "."):
                 pass
         except OSError as error:
-            raise InputError(f"can't write to {path!r} ({error.strerror}); name a folder that you "
-                             "may write to.") from error
+            raise InputError(f"can't write to {path!r} ({error.strerror}); "
+                             f"{_remedy(error)}.") from error
+
+
+def _remedy(error):
+    if error.errno in signals.FULL:
+        return "make room, or name a folder on another disk"
+    return "name a folder that you may write to"
 
 
 def _try_store(path):
@@ -340,12 +346,13 @@ def locked(path: str, what: str, seconds: float = _LOCK_SECONDS) -> Iterator[Non
             remedy += f"; if it was killed, remove {place}, since this disk locks no files"
         raise Held(f"{what}: {_holder(place)} is at work on {path!r}; {remedy}.") from error
     except OSError as error:
-        raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); name a folder that "
-                         "you may write to.") from error
+        raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); "
+                         f"{_remedy(error)}.") from error
     try:
         # Where files can't be locked, filelock marks them in its own way.
         if lock.lock_counter == 1 and not isinstance(lock, filelock.SoftFileLock):
-            with open(place, "w", encoding="utf-8") as file:
+            # On a full disk the lock names nobody.
+            with contextlib.suppress(OSError), open(place, "w", encoding="utf-8") as file:
                 file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         yield
     finally:
