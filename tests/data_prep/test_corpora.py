@@ -128,7 +128,7 @@ def test_processes_and_kills_change_nothing(tmp_path, small_pieces, monkeypatch,
     os.utime(source, (1, 1))
     assert extract(tmp_path / "out", source) == wanted
     assert done[:6] == [0, 1, 2, 2, 3, 0] and len(done) == len(set(done)) + 3
-    assert "2 pieces were finished before" in capsys.readouterr().out
+    assert "pieces finished before: 2" in capsys.readouterr().out
     monkeypatch.undo()
     monkeypatch.setattr(containers, "_PIECE_BYTES", 2000)
     assert extract(tmp_path / "two", source, num_workers=2) == wanted

@@ -72,7 +72,7 @@ def test_a_stopped_share_goes_on(share, tmp_path, whole, monkeypatch, capsys):
     share("1/2")
     capsys.readouterr()
     share("0/2")
-    assert "pieces were finished before" in capsys.readouterr().out
+    assert "pieces finished before: " in capsys.readouterr().out
     assert content(tmp_path / "out") == whole
 
 

@@ -254,7 +254,7 @@ class _Report:
         self._before, self._start = len(results), time.monotonic()
         if results:
             of_count = f" of {count}" if count else ""
-            print(f"{len(results)}{of_count} pieces were finished before", flush=True)
+            print(f"pieces finished before: {len(results)}{of_count}", flush=True)
 
     def add(self, index, result):
         self.results[index] = result
