@@ -285,12 +285,13 @@ def find_folder(data_dir: str, name: str, remedy: str) -> str:
     """Returns the folder of a named task's files in `data_dir`, or the name of its data set.
     `remedy`: completes the error: put the files there, or ... Raises InputError if there is no such
     folder or data set."""
-    if folder := named_folder(data_dir, name, OF_SUITES[name].folder_of or name):
+    own = OF_SUITES[name].folder_of or name
+    if folder := named_folder(data_dir, name, own):
         return folder
     if is_library_name(data_dir):
         return configuration(data_dir, OF_SUITES[name])
-    raise InputError(f"--data_dir: {data_dir!r} has no folder for the task {name}; put its "
-                     f"official files there, or {remedy}.")
+    raise InputError(f"--data_dir: {data_dir!r} has no folder {own} for the task {name}; name the "
+                     f"folder that holds it, put the official files there, or {remedy}.")
 
 
 # Tasks whose examples are rows of a library's data set in place of official files, as GLUE's in

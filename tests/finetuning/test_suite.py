@@ -294,7 +294,7 @@ def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
     ({"tasks": ["wnli"], "train_majority": ["wnli"], "rank_pronouns": True}, "two ways to do WNLI"),
     ({"suite": "superglue", "tasks": ["mrpc"]}, "the suite has no task 'mrpc'"),
     ({"tasks": ["odd"]}, "the suite has no task 'odd'"),
-    ({"tasks": ["qqp"]}, "has no folder for the task qqp; .*leave the task out of --tasks"),
+    ({"tasks": ["qqp"]}, "has no folder qqp for the task qqp; .*leave the task out of --tasks"),
     ({"tasks": ["ax"]}, "ax needs the model of mnli"),
     ({"suite": "odd"}, "--suite is odd"),
     ({"distribution_strategy": "multi_worker"}, "--distribution_strategy is multi_worker"),
