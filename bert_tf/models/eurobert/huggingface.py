@@ -1,7 +1,7 @@
 """Hugging Face's files of EuroBERT (transformers, `EuroBertModel` and the classes on top), and what
 NeoBERT's files have in common with them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,8 @@ NAMES = {"words": f"{_PREFIX}embed_tokens", "attention/layer_norm": f"{_BLOCK}in
          "output/dense": f"{_BLOCK}mlp.down_proj", "final": f"{_PREFIX}norm", "decoder": "lm_head"}
 
 
-def table(theirs: Mapping[str, str], task: str | None, is_bare: bool) -> Format:
+def table(theirs: Mapping[str, str], task: str | None, is_bare: bool, notes: Iterable[str] = ()
+          ) -> Format:
     """The table of a type of files with its own names of `NAMES`, with the classifier `task`, if
     any; without their prefix in files of the encoder alone."""
     layer = "encoder/layer_{i}"
@@ -56,7 +57,7 @@ def table(theirs: Mapping[str, str], task: str | None, is_bare: bool) -> Format:
             ("pooler/dense", "dense", DENSE)]
     if task:
         rows.append((f"{task}/dense", "classifier", DENSE))
-    return Format(tuple(rows))
+    return Format(tuple(rows), notes=tuple(notes))
 
 
 def source(file: str, values: dict, tensors: dict[str, Tensor], config: Sizes,
@@ -183,7 +184,8 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
 
 def table_for(weights: Weights, theirs: Mapping[str, str] = NAMES) -> Format:
     """The table to write `weights` with; InputError if no model there has all of its heads."""
-    return table(theirs, task_of(weights), not heads_of(weights))
+    return table(theirs, task_of(weights), not heads_of(weights),
+                 huggingface_tokenizer.notes(weights.tokenizer, weights.heads))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
