@@ -40,7 +40,8 @@ class Packer:
         one, pair = tf.ones_like(of_a), tf.cast(of_b > 0, tf.int64)
         layout = self.layout
         ids = tf.concat([repeated(cls, layout.before * one), part(a, 0, of_a),
-                         repeated(sep, layout.between * pair), part(b, 0, of_b),
+                         repeated(sep, (layout.between - layout.cls_between) * pair),
+                         repeated(cls, layout.cls_between * pair), part(b, 0, of_b),
                          repeated(sep, (layout.after - layout.cls_last) * one),
                          repeated(cls, layout.cls_last * one)], axis=1)
         lengths = ids.row_lengths()                                     # [B]
@@ -49,7 +50,8 @@ class Packer:
         ids = tf.pad(ids, [[0, 0], [0, tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)]])
         positions = tf.range(tf.shape(ids, tf.int64)[1])                # [S]
         mask = tf.cast(positions < lengths[:, None], tf.int32)
-        in_b = (positions >= layout.b_offset(of_a)[:, None]) & (pair[:, None] > 0)
+        b_start = layout.b_offset(of_a) - layout.cls_between
+        in_b = (positions >= b_start[:, None]) & (pair[:, None] > 0)
         segments = mask * tf.cast(in_b, tf.int32)
         if layout.cls_last:
             segments = tf.where(positions == lengths[:, None] - 1, 2, segments)

@@ -155,7 +155,7 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column
     input_mask = (column >= 0) & (column < length)
     input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(vocabulary.pad_id))
-    segment_ids = (column >= b_offset) & input_mask & has_b
+    segment_ids = (column >= b_offset - layout.cls_between) & input_mask & has_b
     if layout.one_segment:
         segment_ids[:] = False
     if layout.cls_last:
@@ -164,6 +164,8 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
         if not layout.before:
             segment_ids = np.where(is_cls, np.uint8(2), segment_ids.astype(np.uint8))
             segment_ids[~input_mask] = layout.pad_segment
+    if layout.cls_between:
+        input_ids[has_b & (column == b_offset - 1)] = vocabulary.cls_id
     if layout.before:
         input_ids[:, :layout.before] = vocabulary.start_id
     is_text = in_a | in_b

@@ -79,7 +79,9 @@ def _layout(backend, source):
     size = rest.index(None) if None in rest else 0
     between, last = rest[:size], _around(two, 1)[1]
     cls_last = not before and len(after) > 1 and after[-1] != after[0]
-    separators = {*between, *(after[:-1] if cls_last else after)}
+    # As Llama's tokenizers with a token at both ends of a text.
+    cls_between = len(between) > 1 and between[-1] in before and between[0] not in before
+    separators = {*between[:len(between) - cls_between], *after[:len(after) - cls_last]}
     if (first, last) != (before, after) or len({*before}) > 1 or len(separators) > 1:
         raise InputError(f"{source}: post_processor puts other special tokens around one text than "
                          "around two, or several kinds of separators, which no network here "
@@ -91,8 +93,8 @@ def _layout(backend, source):
         places["cls"] = (before or after)[-1]
     segments = {two.type_ids[two.sequence_ids.index(sequence)] for sequence in (0, 1)}
     # Pairs that are too long are cut as the library cuts them.
-    return Layout(len(before), len(between), len(after), cls_last, longest_first=True,
-                  one_segment=len(segments) == 1), places
+    return Layout(len(before), len(between), len(after), cls_last, cls_between,
+                  longest_first=True, one_segment=len(segments) == 1), places
 
 
 def _around(encoding, sequence):

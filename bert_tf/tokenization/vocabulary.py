@@ -36,6 +36,7 @@ class Layout:
     between: int = 1
     after: int = 1
     cls_last: bool = False  # the sequence ends with the class token, not with a separator
+    cls_between: bool = False   # the last token between two texts is the class token, too
     halves: bool = False    # each of two texts may have half of a sequence, less two tokens
     pads_left: bool = False     # texts to classify are padded on the left: the class token is last
     pad_segment: int = 0

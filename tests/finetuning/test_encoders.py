@@ -69,7 +69,8 @@ def bpe_of_llama(folder):
         vocab_size=340, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
     peer.add_special_tokens([*special, "<|mask|>"])
     peer.post_processor = processors.TemplateProcessing(
-        f"{first} $A", f"{first} $A {first}:1 $B:1", [(first, peer.token_to_id(first))])
+        f"{first} $A {last}", f"{first} $A {last} {first}:1 $B:1 {last}:1",
+        [(token, peer.token_to_id(token)) for token in special])
     peer.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({
         "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": first, "eos_token": last,

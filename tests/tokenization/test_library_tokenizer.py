@@ -45,6 +45,15 @@ def _modernbert():
     return peer
 
 
+def _llama_3():
+    """With special tokens at both ends of each text."""
+    peer = _modernbert()
+    peer.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] [CLS]:1 $B:1 [SEP]:1",
+        [(token, peer.token_to_id(token)) for token in ("[CLS]", "[SEP]")])
+    return peer
+
+
 def _xlm_roberta():
     words = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁the", "▁a", "he", "th", *LETTERS]
     peer = tokenizers.Tokenizer(models.Unigram(
@@ -100,7 +109,8 @@ def _herbert(lowercase=False):
 
 # form -> its maker, the blank in its tokens, and what precedes a word that follows a blank
 FORMS = {"modernbert": (_modernbert, "Ġ", " "), "xlm_roberta": (_xlm_roberta, "▁", ""),
-         "gemma": (_gemma, "▁", " "), "llama": (_llama, "▁", ""), "herbert": (_herbert, "", ""),
+         "gemma": (_gemma, "▁", " "), "llama": (_llama, "▁", ""), "llama 3": (_llama_3, "Ġ", " "),
+         "herbert": (_herbert, "", ""),
          "lower": (lambda: _herbert(True), "", "")}
 
 
