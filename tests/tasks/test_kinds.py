@@ -81,7 +81,7 @@ LABELLED = {"name": "own", "kind": "classification", "labels": ["a", "b"], "metr
     ({"task": {**LABELLED, "labels": ["a", "b", "a"]}}, "task.labels has .a. 2 times; write each"),
     ({"task": {**LABELLED, "label_names": ["x"]}}, "task.label_names has 1 names for 2 labels"),
     ({"task": {**LABELLED, "label_values": [0]}}, "task.label_values has 1 values for 2 labels"),
-    ({"task": {**LABELLED, "label_values": [0, None]}}, "label_values.1. is null; write a text")])
+    ({"task": {**LABELLED, "label_values": [0, None]}}, "task.label_values.1. is null; wr")])
 def test_values_that_were_changed_by_hand_are_named(tmp_path, changes, message):
     SavedTask(Task("own", "span", {}), 64, False, {"doc_stride": 3}).write(tmp_path)
     path = tmp_path / "task.json"
