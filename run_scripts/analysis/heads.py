@@ -23,11 +23,9 @@ import numpy as np
 from bert_tf import analysis, compression, flags
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError, counted
-from bert_tf.files import make_folder, write_json
+from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.networks import attentions
-from bert_tf.tasks.saved_task import SavedTask
-from bert_tf.tasks.task import OWN
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import SHOWN, TimeLeft
 from run_scripts.finetuning.scoring import kept_scores, open_scored
@@ -37,14 +35,10 @@ _RARE = 0.01    # probabilities below this are called significant, as in the pap
 
 @dataclasses.dataclass
 class HeadsFlags:
-    """The model, the task, and how heads are switched off."""
+    """The model, and how heads are switched off."""
 
     model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    task: str = option("", "The task's name, as for --task of the fine-tuning commands.")
-    data_dir: str = option("", "Folder of the task's files.")
-    dev_file: str = option("", "For a model of SQuAD, the file of questions to score on, instead "
-                               "of --task and --data_dir.")
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
     examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
@@ -59,27 +53,20 @@ class HeadsFlags:
 
     def __post_init__(self):
         flags.check(self)
-        if self.reverse_head_mask and self.dev_file and self.choose_split == "train":
-            raise InputError("--reverse_head_mask chooses heads on --choose_split=train, but only "
-                             "--dev_file is given; give --choose_split=predict --choose_examples=0 "
-                             "for SQuAD, or --choose_split=dev for T5.")
 
 
 class Scorer:
     """Scores a `ScoredModel`, or one for texts, with parts switched off on the examples of a split;
     `whole` is the score of the whole model, times 100."""
 
-    def __init__(self, job: HeadsFlags):
-        task = SavedTask.require(job.model_dir, "model_dir").task
-        if not job.task and task.kind.name not in ("span", "text_to_text"):
-            if task.name == OWN:
-                raise InputError(f"--model_dir: {job.model_dir} was trained on your own files, "
-                                 "whose label column this command doesn't know; score its heads "
-                                 "with bert-prune --orders=oracle, which has flags for columns.")
-            raise InputError(f"--task must be given: {job.model_dir} was trained for {task.name}.")
-        self.model: Any = open_scored(job.model_dir, TaskFlags(
-            task=job.task, data_dir=job.data_dir, dev_file=job.dev_file), job.output_dir,
-            job.batch_size)
+    def __init__(self, task_flags: TaskFlags, job: HeadsFlags):
+        chooses = job.reverse_head_mask and job.choose_split == "train"
+        if chooses and task_flags.dev_file and not task_flags.train_file:
+            raise InputError("--reverse_head_mask chooses heads on --choose_split=train, but only "
+                             "--dev_file is given; give --train_file too, or --choose_split=dev, "
+                             "or for SQuAD --choose_split=predict --choose_examples=0.")
+        self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size)
+        self.name = os.path.basename(normal_path(job.model_dir))
         self.encoder, self._form = self.model.learner.encoder, job.form
         config = self.encoder.config
         if not isinstance(config, SHOWN) or config.pruned_heads:
@@ -193,9 +180,9 @@ def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.nda
         axes[1, 0].set(xlabel="score without one head", ylabel="heads")
 
 
-def main(job: HeadsFlags) -> None:
+def main(task_flags: TaskFlags, job: HeadsFlags) -> None:
     make_folder(job.output_dir, "output_dir")
-    scorer = Scorer(job)
+    scorer = Scorer(task_flags, job)
     flags.keep(job, job.output_dir, trains=False)
     scores = try_all(scorer)
     (heads, chances), whole = scores["without_head"], scorer.whole
@@ -229,5 +216,5 @@ def main(job: HeadsFlags) -> None:
         described["one_head_alone"] = try_alone(scorer)
     write_json(os.path.join(job.output_dir, "heads.json"), described)
     draw(os.path.join(job.output_dir, "heads.png"),
-         f"{job.task}: {scorer.model.metric} {whole:.1f} on {scorer.split.size:,} examples, change "
-         "without a head", rows, whole, heads, scores["without_layer"][0])
+         f"{scorer.name}: {scorer.model.metric} {whole:.1f} on {scorer.split.size:,} examples, "
+         "change without a head", rows, whole, heads, scores["without_layer"][0])

@@ -21,6 +21,7 @@ from bert_tf.finetuning.run import open_run
 from bert_tf.kept import Kept
 from bert_tf.tasks import named
 from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.task import OWN
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, check_kept, check_only
 from bert_tf.training.settings import FineTuneSettings
 
@@ -60,6 +61,10 @@ class ScoredModel:
         elif task_flags.task and (known := named.find_task(task_flags.task)).kind.name != kind.name:
             raise InputError(f"--task={task_flags.task} is of the kind {known.kind.name}, but the "
                              f"model was trained for {kind.name}; give the task of the training.")
+        elif saved.task.name != OWN and not (
+                task_flags.task or task_flags.train_file or task_flags.dev_file):
+            raise InputError(f"--task must be given: {model_dir} was trained for "
+                             f"{saved.task.name}.")
         check_kept(task_flags, saved.options, "long_text")
         self._settings = FineTuneSettings(output_dir=work_dir, eval_batch_size=batch_size)
         flags = ModelFlags(do_eval=True, init_checkpoint=model_dir, num_workers=1,

@@ -20,6 +20,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import OWN
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.train import save_model
 from run_scripts.analysis import (
@@ -396,9 +397,8 @@ def test_heads(name, labels, tmp_path):
                                   intermediate_size=32, max_position_embeddings=24,
                                   initializer_range=0.5)
     learner = write_task(tmp_path / "model", name, config, labels)
-    heads.main(heads.HeadsFlags(
-        model_dir=str(tmp_path / "model"), task=name, data_dir=str(tmp_path / "model"),
-        output_dir=str(tmp_path / "out"), form="zero"))
+    heads.main(TaskFlags(task=name, data_dir=str(tmp_path / "model")), heads.HeadsFlags(
+        model_dir=str(tmp_path / "model"), output_dir=str(tmp_path / "out"), form="zero"))
     found = json.loads((tmp_path / "out" / "heads.json").read_text())
     lines = [f"{text} ||| {text[::-1]}" if name == "sts-b" else text for text in SENTENCES]
     tokenizer = tokenization.open_tokenizer(str(tmp_path / "model"), True)
@@ -436,15 +436,15 @@ def test_heads_are_chosen_anew_on_other_examples(tmp_path):
                                   num_hidden_layers=1, initializer_range=0.5)
     labels = [0.0, 1.5, 3.0, 4.5, 5.0, 2.0]
     write_task(tmp_path / "model", "sts-b", config, labels)
-    job = heads.HeadsFlags(
-        model_dir=str(tmp_path / "model"), task="sts-b", data_dir=str(tmp_path / "model"),
-        output_dir=str(tmp_path / "out"), reverse_head_mask=True)
+    files = TaskFlags(task="sts-b", data_dir=str(tmp_path / "model"))
+    job = heads.HeadsFlags(model_dir=str(tmp_path / "model"), output_dir=str(tmp_path / "out"),
+                           reverse_head_mask=True)
     header, *rows = (tmp_path / "model" / "dev.tsv").read_text().splitlines()
 
     def run(labels):
         (tmp_path / "model" / "train.tsv").write_text("\n".join([header, *(
             f"{row.rpartition(chr(9))[0]}\t{label}" for row, label in zip(rows, labels))]) + "\n")
-        heads.main(job)
+        heads.main(files, job)
         found = json.loads((tmp_path / "out" / "heads.json").read_text())
         return found["without_head"], np.array(found["one_head_alone"][0]["scores_to_choose"])
 
@@ -458,32 +458,36 @@ def test_heads_that_layers_share(tmp_path):
                                   intermediate_size=32, max_position_embeddings=24,
                                   model_type="albert", embedding_size=16, num_hidden_groups=1)
     write_task(tmp_path / "model", "cola", config, [0, 1, 1, 0, 1, 0])
-    job = functools.partial(
-        heads.HeadsFlags, model_dir=str(tmp_path / "model"), task="cola",
-        data_dir=str(tmp_path / "model"), output_dir=str(tmp_path / "out"))
-    heads.main(job())
+    files = TaskFlags(task="cola", data_dir=str(tmp_path / "model"))
+    job = functools.partial(heads.HeadsFlags, model_dir=str(tmp_path / "model"),
+                            output_dir=str(tmp_path / "out"))
+    heads.main(files, job())
     found = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert found["layers"] == ["1-2"] and np.shape(found["without_head"]) == (1, 2)
-    for change, message in (({"task": "sts-b"}, "--task=sts-b is of the kind regression"),
-                            ({"data_dir": str(tmp_path)}, "there is no train.tsv"),
-                            ({"model_dir": str(tmp_path)}, "--model_dir"),
-                            ({"reverse_head_mask": True, "output_dir": str(tmp_path / "new")},
-                             "train.tsv"),      # of --choose_split
-                            ({"split": "train"}, "train.tsv")):
+    own = TaskFlags(dev_file="dev.tsv", data_dir=files.data_dir, header=False, text_a_column="3",
+                    label_column="1")
+    for task_flags, change, message in (
+            (TaskFlags(task="sts-b"), {}, "--task=sts-b is of the kind regression"),
+            (TaskFlags(task="cola", data_dir=str(tmp_path)), {}, "there is no train.tsv"),
+            (TaskFlags(), {}, "--task must be given: .*model was trained for cola"),
+            (files, {"model_dir": str(tmp_path)}, "--model_dir"),
+            (files, {"reverse_head_mask": True, "output_dir": str(tmp_path / "new")},
+             "train.tsv"),      # of --choose_split
+            (own, {"reverse_head_mask": True}, "but only --dev_file is given; give --train_file"),
+            (files, {"split": "train"}, "train.tsv")):
         with pytest.raises(InputError, match=message):
-            heads.main(job(**change))
+            heads.main(task_flags, job(**change))
     assert not (tmp_path / "new" / "scores.json").exists()
     with pytest.raises(InputError, match="--examples is -1"):
         job(examples=-1)
-    with pytest.raises(InputError, match="but only --dev_file is given; give --choose_split="):
-        job(task="", data_dir="", dev_file="dev-v1.1.json", reverse_head_mask=True)
-    with pytest.raises(InputError, match="--task must be given: .*model was trained for cola"):
-        heads.main(job(task=""))
+    # Of a user's own files, flags name the columns.
     saved = SavedTask.require(str(tmp_path / "model"), "model_dir")
     dataclasses.replace(saved, task=dataclasses.replace(saved.task, name=OWN)).write(
         tmp_path / "model")
-    with pytest.raises(InputError, match="on your own files, .*bert-prune --orders=oracle"):
-        heads.main(job(task="", dev_file="dev.tsv"))
+    with pytest.raises(InputError, match="--task must be given .one of cola"):
+        heads.main(TaskFlags(), job())
+    heads.main(own, job(output_dir=str(tmp_path / "own")))
+    assert json.loads((tmp_path / "own" / "heads.json").read_text())["metric"]
 
 
 def test_fixed_patterns(tmp_path, monkeypatch):

@@ -275,7 +275,7 @@ TRIED = {name: getattr(FineTuneSettings, name)
 @pytest.mark.parametrize("changes, part", [
     ({"tasks": ["mood", "mood"]}, "--tasks names mood 2 times"),
     ({"tasks": ["mood", "sonnets"]}, "there is no task 'sonnets'"),
-    ({"tasks": ["cola"]}, "no folder for the task cola"),
+    ({"tasks": ["cola"]}, "no folder cola for the task cola"),
     ({"best_of": ["cola"]}, "--best_of names cola"),
     ({"rows": {"mood": {**ROWS["mood"], "weight": 2}}}, "the row of mood has weight"),
     ({"rows": {"mood": {**ROWS["mood"], "train_file": ""}}}, "task mood: --do_train needs"),

@@ -194,8 +194,9 @@ def test_the_averages_that_are_saved_write_the_texts(run, monkeypatch):
 def test_the_score_without_each_head(learned, folder, tmp_path):
     """Each score is the one that the model has whose output projection lacks the head's rows."""
     model, pairs = learned[0], str(folder / "pairs.tsv")
-    heads.main(heads.HeadsFlags(model_dir=str(model), dev_file=pairs, form="zero",
-                                output_dir=str(tmp_path / "heads")))
+    files = TaskFlags(train_file=pairs, dev_file=pairs)
+    heads.main(files, heads.HeadsFlags(model_dir=str(model), form="zero",
+                                       output_dir=str(tmp_path / "heads")))
     found = json.loads((tmp_path / "heads" / "heads.json").read_text())
     assert found["layers"] == ["encoder 1", "cross 1", "decoder 1"]
     assert found["metric"] == "exact_match" and found["score"] == 100
@@ -212,7 +213,6 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
         layer.output_.kernel.assign(whole)
     job = functools.partial(prune.PruneFlags, model_dir=str(model),
                             output_dir=str(tmp_path / "prune"), prune_percent=["50", "100"])
-    files = TaskFlags(train_file=pairs, dev_file=pairs)
     prune.main(files, job(orders=["importance", "cross"]))
     curves = json.loads((tmp_path / "prune" / "prune.json").read_text())["curves"]
     assert [point["off"] for point in curves["importance"]] == [3, 6]
@@ -225,8 +225,8 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
     with pytest.raises(InputError, match="--header is not for a model of texts"):
         prune.main(dataclasses.replace(files, header=False), job())
     with pytest.raises(InputError, match="give --form=zero"):
-        heads.main(heads.HeadsFlags(model_dir=str(model), dev_file=pairs,
-                                    output_dir=str(tmp_path / "heads")))
+        heads.main(files, heads.HeadsFlags(model_dir=str(model),
+                                           output_dir=str(tmp_path / "heads")))
 
 
 def test_labels_that_become_the_same_tokens_are_refused(run, tmp_path):
