@@ -66,6 +66,7 @@ def test_it_takes_one_kernel_of_the_heads():
 @pytest.mark.parametrize("path, shape, expected", [
     ("layer_0/attention/self/query/kernel", (6, 8), (6, 8, 1)),
     ("layer_0/attention/self/qkv/kernel", (6, 18), (6, 18, 3)),
+    ("layer_0/attention/self/qkv/kernel", (6, 10), (6, 10, 1)),     # a key for three queries
     ("transformer_layer_0/self_attention_layer/query/kernel", (6, 2, 3), (6, 6, 1)),
     ("transformer_layer_0/self_attention_layer/attention_output/kernel", (2, 3, 6), (6, 6, 1)),
     ("layer_0/convolution/kernel", (3, 6, 8), (18, 8, 1))])

@@ -47,14 +47,16 @@ def orthogonalised(x: Tensor) -> Tensor:
 
 def as_matrix(path: str, shape: Sequence[int]) -> tuple[int, int, int]:
     """Returns rows and columns of a kernel as a matrix, and how many matrices are side by side in
-    it: three in [H, 3 H] of queries, keys and values.
+    it: three in [H, 3 H] of queries, keys and values. Where several queries share a key, the three
+    differ in width, and are one.
 
     A kernel with more axes, as of keras.layers.MultiHeadAttention, is one matrix: [H, N, D] of
     queries, keys or values is [H, N * D], and [N, D, H] of their output is [N * D, H].
     """
     inputs = 1 if re.search(r"(^|/)(query|key|value)/", path) else len(shape) - 1
-    return (math.prod(shape[:inputs]), math.prod(shape[inputs:]),
-            3 if re.search(r"(^|/)qkv/", path) else 1)
+    rows, columns = math.prod(shape[:inputs]), math.prod(shape[inputs:])
+    is_joined = re.search(r"(^|/)qkv/", path) and columns == 3 * rows
+    return rows, columns, 3 if is_joined else 1
 
 
 @register
