@@ -222,6 +222,29 @@ def test_a_classifier_of_eurobert_reads_what_it_was_trained_with(pooling, of_wei
                    ) < TOLERANCE
 
 
+def test_eurobert_in_bfloat16_and_with_layers_computed_again():
+    keras.utils.set_random_seed(1)
+    config = bert_tf.config.config_from_dict({
+        **SIZES, "model_type": "eurobert", "num_key_value_heads": 1, "initializer_range": 0.3,
+        "attention_probs_dropout_prob": 0.1})
+    network, half = (networks.build(config, dtype=dtype) for dtype in ("float32", "mixed_bfloat16"))
+    half.set_weights(network.get_weights())
+    ids = np.arange(12, dtype="int32").reshape(2, 6)
+    vectors = half({"input_ids": ids})["pooled_output"]
+    assert keras.backend.standardize_dtype(vectors.dtype) == "bfloat16"
+    assert off(keras.ops.cast(vectors, "float32"), network({"input_ids": ids})["pooled_output"]
+               ) < 0.05
+    gradients = []
+    for network.rematerializes in (False, True):
+        with tf.GradientTape() as tape:
+            outputs = network({"input_ids": ids}, training=True, dropout_seed=np.int32([1, 2]))
+            loss = keras.ops.sum(keras.ops.square(outputs["pooled_output"]))
+        gradients.append([np.asarray(tf.convert_to_tensor(each)) for each in tape.gradient(
+            loss, [v.value for v in network.trainable_variables])])
+    for kept, again in zip(*gradients):
+        np.testing.assert_allclose(kept, again, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("name, change, said", [
     ("eurobert", {"num_key_value_heads": 3}, "num_key_value_heads .3. must divide num_attention"),
     ("eurobert", {"head_dim": 8}, "head_dim must be hidden_size / num_attention_heads .4., not 8"),

@@ -63,7 +63,7 @@ class WordEmbeddings(EncoderEmbeddings):
         self.make_ranges()
 
     def normalise(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
-        return x
+        return ops.cast(x, self.compute_dtype)
 
 
 @register
