@@ -7,7 +7,7 @@
 # by default. The function behind it, bootstrap_uncertainty, takes alpha in percent, 10.0 by default, and cuts off
 # alpha / 2 percent on each side. So the default cuts off 0.05% on each side in place of 5%. Of the 100 samples that are
 # drawn this is none: the interval goes from the smallest to the largest, and so do those with alpha=0.5 and
-# alpha=0.01. It is 1.5 times as wide as one of 90%, 3.6 times as wide as one of 50%. Two classifiers whose errors do
+# alpha=0.01. It is 1.5 times as wide as one of 90%, over three times as one of 50%. Two classifiers whose errors do
 # differ look alike. With alpha=10, which the page does not name, the interval is as wide as it should be. Issue 13 of
 # p-lambda/verified_calibration asks about other parts of the same lines.
 #
