@@ -79,15 +79,13 @@ def read_kept(path: str) -> dict[str, Any]:
 
 class Kept:
     """A JSON file with the `settings` of a job, JSON values by name that its results depend on, and
-    its results. Processes with equal settings may write to one file.
+    its results. Processes with equal settings may write to one file. InputError if the file is
+    damaged, or holds results of other settings, which it names.
 
     Args:
         place: what an error says to remove, the file or the folder of the whole job.
         compare: function of own and saved settings that returns the differences.
         forgets: whether results of other settings are dropped.
-
-    Raises:
-        InputError: the file holds results of other settings, and names these; or is damaged.
     """
 
     def __init__(self, path: str, settings: dict[str, Any], place: str = "",
@@ -164,6 +162,6 @@ def turn(folder: str) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def logged(folder: str) -> Iterator[None]:
-    """Writes what is printed in the block into the log of a cell."""
+    """Writes what is printed in the block into the log in a folder."""
     with open_log(os.path.join(folder, LOG)) as log, contextlib.redirect_stdout(log):
         yield

@@ -47,11 +47,7 @@ class FinetuningDataFlags:
     num_workers: int = option(0, "Number of processes; 0: one per core.", least=0, most=4096)
 
     def options(self, task, task_flags: TaskFlags, tokenizer) -> RecordOptions:
-        """Returns the `RecordOptions` for a task.
-
-        Raises:
-            InputError: they do not go together.
-        """
+        """Returns the `RecordOptions` for a task; InputError if they do not go together."""
         flags.check(self)
         if self.document_context and task.kind.name != "tagging":
             raise InputError("--document_context is for tagging; leave the flag out.")

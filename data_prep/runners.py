@@ -19,16 +19,10 @@ class BeamRunner:
 
     Only numbers of pieces go through Beam. A worker reads its piece, writes its shards and notes
     them; the notes are counted in the end. So a piece may be tried again, or be made twice at once.
+    `options`: see `RunnerFlags.runner_options`. InputError if Beam is not installed, or refuses the
+    options."""
 
-    Args:
-        options: options of the pipeline as on its command line; without a runner, the pieces are
-            made in this process.
-
-    Raises:
-        InputError: Beam is not installed, or refuses the options.
-    """
-
-    def __init__(self, options: str = "") -> None:
+    def __init__(self, options: str) -> None:
         try:
             from apache_beam.options import pipeline_options
         except ImportError as error:
@@ -46,11 +40,8 @@ class BeamRunner:
                              "dies; leave out --runner=beam and give --num_workers instead.")
 
     def __call__(self, do: Callable[[int], object], count: int) -> None:
-        """Does all pieces by the picklable `do`, which makes a piece and notes it.
-
-        Raises:
-            InputError: a piece can't be made, or the pipeline failed.
-        """
+        """Does all pieces by the picklable `do`, which makes a piece and notes it. InputError if a
+        piece can't be made, or the pipeline failed."""
         import apache_beam as beam  # an extra, and slow to import
         from apache_beam.runners.portability import fn_api_runner
         starts = range(0, count, _RANGE)
@@ -91,10 +82,7 @@ class RunnerFlags:
 
     def open(self) -> Runner | None:
         """Returns the runner that makes the pieces; None: this machine makes all of them.
-
-        Raises:
-            InputError: the flags do not go together, or Beam refuses them.
-        """
+        InputError if the flags do not go together, or Beam refuses them."""
         check(self)
         if self.runner == "beam":
             return BeamRunner(self.runner_options)

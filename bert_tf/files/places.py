@@ -412,14 +412,12 @@ def _is_of_job(path, output):
 
 def find_files(patterns, flag, outputs=()):
     """Lists the files of comma-separated names, globs and folders, each pattern sorted. Flagfiles
-    and tokenizers, which jobs write next to their output, are only found by their names.
+    and tokenizers, which jobs write next to their output, are only found by their names. InputError
+    if a pattern finds nothing, or is the name of an output.
 
     Args:
         patterns: a string such as "a.txt,more/*.txt,gs://bucket/folder" or a list of them.
         outputs: files that the job writes, which folders and globs do not find.
-
-    Raises:
-        InputError: a pattern finds nothing, or is the name of an output.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")

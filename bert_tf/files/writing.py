@@ -326,12 +326,8 @@ def locked(path: str, what: str, seconds: float = _LOCK_SECONDS) -> Iterator[Non
     `path`. It names the process that holds it, and disappears when the block ends. A process that
     dies releases its lock; the file that it leaves is taken over. Blocks may be nested. A store has
     no locks: there the block begins at once. Errors begin with `what`, the flag or the job. Another
-    process that holds the lock is waited for, for some `seconds`.
-
-    Raises:
-        Held: another process holds the lock; names its number and its machine.
-        InputError: the path can't be locked.
-    """
+    process that holds the lock is waited for, for some `seconds`; then Held names its number and
+    its machine. InputError if the path can't be locked."""
     if places.is_remote(path):
         yield
         return

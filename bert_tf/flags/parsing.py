@@ -225,17 +225,14 @@ class CommandLine:
     def open(cls, arguments: Sequence[str], config_classes: Sequence[type],
              defaults: Callable[[Given], tuple[str, Given]] | None = None,
              adds: Adds | None = None) -> "CommandLine":
-        """Reads a command line, of which the first word is the program.
+        """Reads a command line, of which the first word is the program. InputError if a flagfile
+        can't be read, a flag of several files comes twice, or `defaults` or `adds` refuses a value;
+        absl's Error if a value can't be read.
 
         Args:
             defaults: function of the dict of given flags. It returns (source, values): a phrase
                 that names where the defaults come from, and a dict by flag. Left out are names
                 that are not flags of the command line, and flags that are given.
-
-        Raises:
-            InputError: a flagfile can't be read, a flag of several files comes twice, or `defaults`
-                or `adds` refuses a value.
-            absl.flags.Error: a value can't be read.
         """
         written = collections.Counter(argument.lstrip("-").partition("=")[0]
                                       for argument in arguments if argument.startswith("-"))
@@ -256,12 +253,8 @@ class CommandLine:
             source)
 
     def parse(self, flag_values: absl_flags.FlagValues) -> list[str]:
-        """Defines the flags in `flag_values`, and sets them; returns what is no flag.
-
-        Raises:
-            InputError: there is no such flag.
-            absl.flags.Error: a value can't be read.
-        """
+        """Defines the flags in `flag_values`, and sets them; returns what is no flag. InputError if
+        there is no such flag, absl's Error if a value can't be read."""
         for kind in self.classes:
             define(kind, flag_values, self.names)
         for name, value in self.defaults.items():

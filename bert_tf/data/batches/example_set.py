@@ -26,16 +26,13 @@ _AGAIN = "remove the manifest and make the records again."
 
 
 class ExampleSet:
-    """The records of one manifest.
+    """The records of one manifest. InputError names a shard that is absent, or its damaged record.
 
     Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S.
 
     Args:
         padding: how long a batch is: "max_length", S as in the original; "longest", as its longest
             example; "buckets", the least of `bucketing.padded_lengths` that its examples fit.
-
-    Raises:
-        InputError: a shard is absent or damaged; names the file and the record.
 
     Attributes:
         lengths: int [N], the number of tokens of each example; of the longest of its choices.

@@ -54,11 +54,8 @@ def shard_name(output_file: str, index: int, count: int) -> str:
 
 
 def load_manifest(path: str, has_vocabulary: bool = False) -> dict[str, Any]:
-    """Reads a manifest, which must describe its vocabulary if `has_vocabulary`.
-
-    Raises:
-        InputError: it is not one.
-    """
+    """Reads a manifest, which must describe its vocabulary if `has_vocabulary`; InputError if it is
+    not one."""
     try:
         manifest = files.read_json(path)
         check_shape(manifest, _SHAPE)
@@ -79,10 +76,7 @@ def identity(manifest: Mapping[str, Any]) -> str:
 
 def record_files(patterns: str | Sequence[str], flag: str) -> list[str]:
     """Lists the record files that a flag names, or the shards if it names manifests alone.
-
-    Raises:
-        InputError: a file does not exist, or a .json file is not a manifest.
-    """
+    InputError if a file does not exist, or a .json file is not a manifest."""
     paths = files.find_files(patterns, flag)
     return [path for path in paths if not path.endswith(".json")] or files.find_files(
         [files.join_path(os.path.dirname(path), shard["name"])

@@ -10,11 +10,8 @@ from bert_tf.errors import InputError
 
 def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
     """Returns whether the word of each token begins with a capital in the text, bool [T], for the
-    tokens of all lines, int [T].
-
-    Raises:
-        InputError: the tokenizer shows the case, or has no place for a token.
-    """
+    tokens of all lines, int [T]. InputError if the tokenizer shows the case, or has no place for a
+    token."""
     if not tokenizer.do_lower_case:
         raise InputError("--task=capitalization needs a lower-cased vocabulary, since cased tokens "
                          "show the label; give such a --vocab_file.")

@@ -22,7 +22,8 @@ SPACES = re.compile("[ \t]+")
 
 
 class TaggedText:
-    """Sentences of tagged words as lines of text, and their units.
+    """Sentences of tagged words as lines of text, and their units. InputError if a line has no tag
+    in the column, or one that is neither IOB1 nor BIO.
 
     Args:
         lines: see `corpus.decode`.
@@ -30,9 +31,6 @@ class TaggedText:
 
     Attributes:
         lines: the words of each sentence with a blank between, and an empty line after a document.
-
-    Raises:
-        InputError: a line has no such column, or a tag that is neither IOB1 nor BIO.
     """
 
     def __init__(self, lines: Iterable[str], tokenizer, column: int | None,
