@@ -93,13 +93,13 @@ def entities(tags: list[str]) -> list[tuple[int, int, str]]:
     return spans
 
 
-def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
+def to_bio(tags: list[str]) -> list[str]:
     """Returns the same entities with "B-" at the first word of each. Tags of other kinds, such as
     parts of speech, stay; InputError if some tags name entities and others, as S-PER, do not."""
     if any(map(is_entity_tag, tags)):
         for tag in tags:
             if tag != "O" and not is_entity_tag(tag):
-                raise InputError(f"{where}: {tag!r} is neither O nor B- or I- with a type; convert "
+                raise InputError(f"the tag {tag!r} is neither O nor B- or I- with a type; convert "
                                  "the file to IOB1 or BIO.")
     bio = list(tags)
     for start, _, kind in entities(tags):

@@ -27,7 +27,7 @@ import numpy as np
 
 from bert_tf import flags, recipes
 from bert_tf.data import masking
-from bert_tf.data.instances.pretraining import describe_records, feature_names
+from bert_tf.data.instances.pretraining import describe_records, instances_of
 from bert_tf.data.masking.base import MASK, Masks
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
@@ -120,7 +120,8 @@ class PassWriter:
         arrays = {"segment_ids": segments, "input_mask": input_mask, "input_ids": ids,
                   "next_sentence_labels": np.array([[sample.label] for sample in batch])}
         arrays |= masks.hide(ids, vocabulary.mask_id)
-        return {name: arrays[name] for name in feature_names(self.recipe)}
+        return {name: arrays[name] for name in instances_of(self.recipe).feature_names(
+            self.recipe)}
 
 
 def _describe(job, recipe, vocabulary, options, files, results):

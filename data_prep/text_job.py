@@ -22,7 +22,7 @@ from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.data.text.token_labels import capitals
 from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError, counted
-from bert_tf.files import file_size, is_packed, open_unpacked, read_range, relative
+from bert_tf.files import file_size, identity, is_packed, open_unpacked, read_range, relative
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.coverage import Coverage, join
@@ -72,7 +72,10 @@ class RecordJob:
         return {}
 
     def check_unchanged(self) -> None:
-        corpus.check_versions(self.versions)
+        for path, version in self.versions.items():
+            if identity(path) != version:
+                raise InputError(f"{path} was changed while its records were made; run the same "
+                                 "command again: pieces that did not change are kept.")
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
         """Returns the manifest without its shards, given the results of the calls."""

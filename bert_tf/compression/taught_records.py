@@ -23,10 +23,6 @@ _LEAST = -1e9       # of a logit
 class _TaughtWriter(PieceWriter):
     teachers: Teachers
 
-    @property
-    def by_document(self):
-        return super().by_document or self.teachers.read_documents
-
     def encode(self, examples):
         features, cut = super().encode(examples)
         counts = self._task.kind.count_records(
@@ -66,7 +62,7 @@ class TaughtRecords(SplitRecords):
 
     def writer(self, count):
         made = _TaughtWriter(self._source.task, self._options, self._tokenizer, self._output_file,
-                             count)
+                             self.by_document, count)
         made.teachers = self._teachers
         return made
 

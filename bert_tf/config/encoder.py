@@ -56,8 +56,7 @@ BERT_TYPES = {
 ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
           "num_hidden_groups": 1, "num_attention_heads": 64, "intermediate_size": 16384,
           "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 2}
-# Keys of files that name no model type, and what such a file lacks; other files are BERT's.
-UNNAMED = {"num_hidden_groups": ALBERT}
+_GROUPS = "num_hidden_groups"      # a key of ALBERT's files, which may name no model type
 # The class of each `model_type`.
 _NAMES = {
     **dict.fromkeys(BERT_TYPES, "EncoderConfig"), "fixed_patterns": "FixedPatternConfig",
@@ -206,13 +205,15 @@ class EncoderConfig(ChangeableConfig):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """See `Sizes.from_dict`; a file may name no model type, see `UNNAMED`."""
-        return super().from_dict(with_defaults(values))
+        """See `Sizes.from_dict`; groups of layers without a model type are ALBERT's."""
+        if _GROUPS in values and "model_type" not in values:
+            values = {**ALBERT, **values}
+        return super().from_dict(values)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Sizes.to_dict`; has the model type where its absence would mean another one."""
         values = super().to_dict()
-        return values | ({"model_type": self.model_type} if UNNAMED.keys() & values.keys() else {})
+        return values | ({"model_type": self.model_type} if _GROUPS in values else {})
 
 
 class _Classes(Mapping[str, Any]):
@@ -235,14 +236,6 @@ def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping
               **overrides: Any) -> Sizes:
     """Returns the size `name` of a recipe; see `EncoderConfig.preset`."""
     return CONFIGS[sizes.get("model_type", "bert")].preset(name, sizes, presets, **overrides)
-
-
-def with_defaults(values: dict[str, Any]) -> dict[str, Any]:
-    """The `values` of a file with the defaults of its system, if it names no model type."""
-    for key, defaults in UNNAMED.items():
-        if key in values and "model_type" not in values:
-            return {**defaults, **values}
-    return values
 
 
 def config_from_dict(values: dict[str, Any]) -> Sizes:

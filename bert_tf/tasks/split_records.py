@@ -103,12 +103,13 @@ def _cut(examples, size, by_document):
 
 
 class PieceWriter:
-    """Makes one piece's shard; every worker process has a writer."""
+    """Makes one piece's shard; every worker process has a writer. `by_document`: whether sentences
+    of a document are encoded together."""
 
-    def __init__(self, task, options, tokenizer, output_file, count):
+    def __init__(self, task, options, tokenizer, output_file, by_document, count):
         self.coverage = coverage.Coverage()
         self._task, self._options, self._tokenizer = task, options, tokenizer
-        self._output_file, self._count = output_file, count
+        self._output_file, self._by_document, self._count = output_file, by_document, count
 
     def __call__(self, index, examples):
         """Writes the shard of piece `index`; returns its entry and counts for the manifest."""
@@ -118,13 +119,8 @@ class PieceWriter:
         return {"shards": [shard], "counts": {**counts, "records": shard["records"]},
                 "coverage": self.coverage.totals()}
 
-    @property
-    def by_document(self):
-        """Whether sentences of a document are encoded together."""
-        return self._options.document_context
-
     def _blocks(self, examples, counts):
-        for block in _cut(examples, _BLOCK_EXAMPLES, self.by_document):
+        for block in _cut(examples, _BLOCK_EXAMPLES, self._by_document):
             features, cut = self.encode(block)
             counts["cut_to_fit"] += cut
             counts["tokens"] += int(features["input_mask"].sum())
@@ -200,7 +196,7 @@ class SplitRecords:
 
     def writer(self, count: int) -> PieceWriter:
         return PieceWriter(self._source.task, self._options, self._tokenizer, self._output_file,
-                           count)
+                           self.by_document, count)
 
     @property
     def features(self) -> tuple:

@@ -146,9 +146,6 @@ class AddingTokenizer(Tokenizer):
             return self._plain.excerpt(words, ids, before, after)
         return super().excerpt(words, ids, before, after)
 
-    def continuations(self, lines, ids, lengths):
-        return self.continues[ids]
-
     def readable(self, index):
         return self._added.get(index) or self._plain.readable(index)
 

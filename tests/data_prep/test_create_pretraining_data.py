@@ -212,11 +212,11 @@ def test_globs_and_folders(prepare, tmp_path, random_text):
 def test_the_input_function_of_the_original_parses_the_records(prepare, random_text):
     job = prepare(random_text(7), max_seq_length=32, max_predictions_per_seq=5)
     spec = {feature.name: tf.io.FixedLenFeature([feature.length(32, 5)], feature.dtype)
-            for feature in features.PRETRAINING}
-    assert spec.keys() == {
-        "input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids",
-        "masked_lm_weights", "next_sentence_labels"}
-    assert {f.name for f in features.PRETRAINING if f.dtype == "float32"} == {"masked_lm_weights"}
+            for feature in features.known(
+                "input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids",
+                "masked_lm_weights", "next_sentence_labels")}
+    assert {n for n, f in features.KNOWN.items() if n in spec and f.dtype == "float32"} == {
+        "masked_lm_weights"}
     batch = next(iter(tf.data.TFRecordDataset(job.output_file).batch(4096)))
     parsed = tf.io.parse_example(batch, spec)
     for name, values in parsed.items():

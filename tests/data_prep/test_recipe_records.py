@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf import data, recipes
 from bert_tf.data.batches import example_set
-from bert_tf.data.instances.pretraining import feature_names
+from bert_tf.data.instances.pretraining import instances_of
 from bert_tf.data.masking import find
 from bert_tf.data.records import features, tfrecord
 from bert_tf.flags import applicable, program
@@ -176,7 +176,7 @@ def test_every_feature_is_known():
     for recipe in recipes.RECIPES.values():
         for varied in (recipe, recipe.vary({"pairing": "doc_sentences"}),
                        recipe.vary({}, {"dynamic": True})):
-            assert set(feature_names(varied)) <= set(features.KNOWN)
+            assert set(instances_of(varied).feature_names(varied)) <= set(features.KNOWN)
 
 
 def test_short_sequences_have_a_share_of_the_predictions_of_long_ones():

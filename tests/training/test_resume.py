@@ -378,7 +378,8 @@ def write_manifest(path, seed):
             "size": tiny.VOCAB, "sha256": "0"}, "options": {
                 "max_seq_length": tiny.LENGTH, "max_predictions_per_seq": tiny.PREDICTIONS},
         "recipe": recipes.RECIPES["bert"].describe(), "features": [
-            feature.name for feature in features.PRETRAINING]})
+            *(feature.name for feature in (*features.INPUTS, *features.MASKS)),
+            "next_sentence_labels"]})
     return RecordSet.open(str(path), "input_file")
 
 

@@ -41,10 +41,6 @@ def instances_of(recipe: Recipe) -> type["Instances"]:
     return load(find_pairing(recipe.segments).instances or recipe.instances)
 
 
-def feature_names(recipe: Recipe) -> list[str]:
-    return instances_of(recipe).feature_names(recipe)
-
-
 def describe_records(recipe: Recipe, options: dict[str, Any], vocabulary: Vocabulary,
                      inputs: Iterable[str]) -> dict[str, Any]:
     """Returns the entries that the manifests of all pre-training records have; `inputs` are the
@@ -52,7 +48,7 @@ def describe_records(recipe: Recipe, options: dict[str, Any], vocabulary: Vocabu
     return {
         "format": "bert_tf pre-training records 1",
         "recipe": recipe.describe(),
-        "features": feature_names(recipe),
+        "features": instances_of(recipe).feature_names(recipe),
         "options": options,
         "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
                        "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
@@ -105,7 +101,7 @@ class Instances:
             stream.shuffle(order)
         units = recipe.corruption.units
         return cls(documents, slices, Masks.join(parts) if parts and not dynamic else None,
-                   np.array(order, np.int64), feature_names(recipe), left_out,
+                   np.array(order, np.int64), cls.feature_names(recipe), left_out,
                    num_labels(recipe.segments), recipe.segments.next_label,
                    getattr(masks, "cut", 0),
                    documents.joins(units if units != "subwords" else "words"), layout)

@@ -102,7 +102,6 @@ def known(*names: str) -> tuple[Feature, ...]:
 
 INPUTS = known("input_ids", "input_mask", "segment_ids")
 MASKS = known("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-PRETRAINING = (*INPUTS, *MASKS, KNOWN["next_sentence_labels"])
 ANSWER_SPAN = (KNOWN["unique_ids"], *INPUTS)
 # Further features of records to train on.
 ANSWER_SPAN_LABELS = known("start_positions", "end_positions", "is_impossible")

@@ -9,7 +9,7 @@ import array
 import bisect
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,14 +79,6 @@ def without_marks(piece: Piece, read: bytes) -> bytes:
             start -= marked.end() - marked.start()
         start += size((place,))
     return read
-
-
-def check_versions(versions: Mapping[str, str]) -> None:
-    """Raises InputError if a file is not of the version that is known by its path; names it."""
-    for path, version in versions.items():
-        if files.identity(path) != version:
-            raise InputError(f"{path} was changed while its records were made; run the same "
-                             "command again: pieces that did not change are kept.")
 
 
 def find_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
