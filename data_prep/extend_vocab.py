@@ -14,6 +14,7 @@ import os
 from bert_tf import files, flags
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization import Vocabulary, is_unused, open_tokenizer, split_chunks
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
@@ -40,13 +41,7 @@ def _words_of_flags(job):
     yield from (("--words", word) for word in job.words)
     paths = job.input_file and files.find_files(job.input_file, "input_file", [job.output_file])
     for path in paths:
-        with files.open_unpacked(path) as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield f"{path}, line {number}", line.decode("utf-8").strip()
-                except UnicodeDecodeError as error:
-                    raise InputError(f"{path}, line {number} is not UTF-8; save the "
-                                     "file as UTF-8.") from error
+        yield from ((f"{path}, line {number}", line.strip()) for number, line in read_lines(path))
 
 
 def read_words(job, tokenizer):

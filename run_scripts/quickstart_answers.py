@@ -6,7 +6,6 @@ scored on sentences of the held-out documents, equally many of each library. Sen
 of the libraries are left out, so a model must recognise the library by the content.
 """
 
-import contextlib
 import json
 import os
 import random
@@ -17,8 +16,9 @@ from typing import NamedTuple
 
 import bert_tf
 from bert_tf import training
-from bert_tf.files import make_folder, make_folders, open_file, open_log, read_json, write_aside
+from bert_tf.files import make_folder, make_folders, open_file, read_json, write_aside
 from bert_tf.finetuning.model import ModelFlags
+from bert_tf.kept import LOG, logged
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text
@@ -109,7 +109,7 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
         return None
     print(f"each model learns from {LABELS} sentences of each library, then classifies {sentences} "
           "of held-out documents;\nthe reports of the training are in "
-          f"{os.path.join(folder, 'log.txt')}")
+          f"{os.path.join(folder, LOG)}")
     accuracies: dict[str, list[float]] = {name: [] for name in beginnings}
     make_folders(folder)
     for seed in SEEDS:
@@ -124,8 +124,7 @@ def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
         before = f"  seed {seed}:"
         for name, flags in beginnings.items():
             print(f"{before} {name}", end="", flush=True)
-            with (open_log(os.path.join(folder, "log.txt")) as log,
-                  contextlib.redirect_stdout(log)):
+            with logged(folder):
                 accuracies[name].append(fine_tune(data, _output(folder, name, seed), vocab, seed,
                                                   **flags))
             print(f" {accuracies[name][-1]:.1%}", end="", flush=True)

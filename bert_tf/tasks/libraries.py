@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.files import dataset_commit
-from bert_tf.files.places import HUB, TFDS
+from bert_tf.files.places import HUB, TFDS, first_line
 
 _HUB_NAME = re.compile(r"hf://datasets/([\w.-]+(?:/[\w.-]+)?)(?:@([\w.-]+))?(?:/([\w.-]+))?(?::(.+))?")
 _VERSION = re.compile(r"[\d*]+(?:\.[\d*]+){2}")       # of a data set of tensorflow_datasets
@@ -106,7 +106,8 @@ def _tfds_rows(data_set):
         rows, info = tfds.load(data_set.name, split=data_set.split, with_info=True)
     except (ImportError, OSError, ValueError) as error:
         raise InputError(f"tensorflow_datasets has no split {data_set.split!r} of "
-                         f"{data_set.name!r} ({_first_line(error)}).") from error
+                         f"{data_set.name!r} ({type(error).__name__}: {first_line(error)})."
+                         ) from error
     for row in tfds.as_numpy(rows):
         yield _plain(row, info.features)
 
@@ -122,7 +123,7 @@ def _hub_rows(data_set, is_kept):
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{HUB}{data_set.name}: there is no split {data_set.split!r}"
                          f"{f' of {data_set.config!r}' if data_set.config else ''} "
-                         f"({_first_line(error)}).") from error
+                         f"({type(error).__name__}: {first_line(error)}).") from error
     for row in rows:
         yield _plain(row, rows.features)
 
@@ -139,10 +140,6 @@ def _loaded(datasets, data_set, options):
     commit = dataset_commit(f"{HUB}{name}", name, _CONVERTED)
     files = f"{HUB}{name}@{commit}/{config or '*'}/{split}/*.parquet"
     return datasets.load_dataset("parquet", data_files={split: files}, **options)
-
-
-def _first_line(error):
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _plain(value, feature):

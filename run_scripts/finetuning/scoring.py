@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf import analysis, data, files, training
 from bert_tf.checkpoints.names import MODEL_FILE, resolve
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, file_size, is_folder, list_folder
+from bert_tf.files import absolute, file_size, match_names
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.finetuning.run import open_run
 from bert_tf.kept import Kept
@@ -207,9 +207,7 @@ def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
     task, shared = resolve(os.path.join(folder, MODEL_FILE))
     if task:
         return [shared]
-    names = list_folder(folder) if is_folder(folder) else []
-    paths = sorted(os.path.join(folder, name) for name in names
-                   if name.endswith((".keras", ".safetensors")))
+    paths = sorted(match_names(folder, "*.keras") + match_names(folder, "*.safetensors"))
     if not paths:
         raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir of a "
                          "fine-tuning run.")
