@@ -1,6 +1,7 @@
 """A model of any format, opened: configuration, tokenizer, task, heads and weights. The header is
 read once, values when a network takes them."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -175,9 +176,11 @@ def _options_of_spans(model, head):
 
 def task_of_labels(path: str) -> SavedTask | None:
     """Returns the task that the config.json of a folder in Hugging Face's format describes, if it
-    has the head of a task; None for other folders. InputError if the head is none of ours."""
-    model = _described_by_labels(path) if path else None
-    return model and model.saved
+    has the head of a task; None for other folders, and for a head that is none of ours."""
+    with contextlib.suppress(InputError):
+        if path and (model := _described_by_labels(path)):
+            return model.saved
+    return None
 
 
 def _described_by_labels(path):

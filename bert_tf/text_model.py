@@ -1,6 +1,5 @@
 """A model that is trained on texts in memory, used and saved, in a few lines of Python."""
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -86,10 +85,7 @@ class TextModel:
 
     def _saved(self) -> SavedTask | None:
         """The task that the model was fine-tuned for, by us or in Hugging Face's format."""
-        saved = SavedTask.read(self.path)
-        with contextlib.suppress(InputError):       # of a head that is not one of ours
-            saved = saved or task_of_labels(self.path)
-        return saved
+        return SavedTask.read(self.path) or task_of_labels(self.path)
 
     def _knows(self, labels: Sequence, names: Sequence[str]) -> bool:
         """Whether the model has learned these labels; new examples may lack some of its labels.

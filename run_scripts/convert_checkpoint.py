@@ -9,7 +9,6 @@ Example:
     bert-convert-checkpoint --input=uncased_L-12_H-768_A-12 --output=hf --output_format=huggingface
 """
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -18,11 +17,11 @@ from bert_tf import checkpoints, flags
 from bert_tf.checkpoints import names
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, is_folder, is_hub_name, read_json
+from bert_tf.files import absolute, fetched, read_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 from bert_tf.model_card import write_card
-from bert_tf.opening import task_of_labels
+from bert_tf.opening import folder_of, task_of_labels
 from bert_tf.tasks.saved_task import SavedTask
 from run_scripts import commands
 
@@ -87,8 +86,9 @@ def _finish(job, changes, folder, account):
         flags.keep(job, folder)
     snippet: str | None = ""
     name = os.path.basename(absolute(job.output))
+    source = folder_of(absolute(fetched(job.input)))
     if job.output_format == "keras":
-        _keep_task(job, account, folder)
+        _keep_task(job, source, account, folder)
         snippet = None
     elif job.output_format == "huggingface":
         config = read_json(os.path.join(folder, "config.json"))
@@ -98,22 +98,12 @@ def _finish(job, changes, folder, account):
                    f"tokenizer = transformers.AutoTokenizer.from_pretrained({name!r})")
     # Scores and training data describe the whole, unchanged model only.
     write_card(folder, job.input, flags.command_line("bert-convert-checkpoint", job),
-               source="" if changes != checkpoints.Changes() else _folder(job.input),
+               source="" if changes != checkpoints.Changes() else source,
                name=name, snippet=snippet)
 
 
-def _folder(path):
-    """The folder of a checkpoint; "" for a name of the Hub."""
-    if is_hub_name(path):
-        return ""
-    return path if is_folder(path) else os.path.dirname(absolute(path))
-
-
-def _keep_task(job, account, output):
-    folder = _folder(job.input)
-    saved = folder and SavedTask.read(folder)
-    with contextlib.suppress(InputError):       # of a head that is not one of ours
-        saved = saved or task_of_labels(folder)
+def _keep_task(job, source, account, output):
+    saved = SavedTask.read(source) or task_of_labels(source)
     if not saved:
         return
     head, _ = saved.task.kind.head(saved.task, saved.options)

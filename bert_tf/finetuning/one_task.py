@@ -1,6 +1,5 @@
 """The only task of a run: its flags, its files and its model are checked before work starts."""
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -246,9 +245,7 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
 def _of_huggingface(model, task):
     """The task that the labels in a config.json describe, of a length that is not decided. If they
     are the names of the task's labels, they become those labels."""
-    saved = None
-    with contextlib.suppress(InputError):       # of a head that is not one of ours
-        saved = task_of_labels(model.path)
+    saved = task_of_labels(model.path)
     if not saved:
         return None
     labels, numbers = saved.task.labels, dict(zip(task.label_names, task.labels))
