@@ -17,7 +17,7 @@ from typing import Any
 import lazy_loader
 
 from bert_tf import files
-from bert_tf.errors import InputError, explain_with
+from bert_tf.errors import InputError, explain_with, naming
 
 fsspec = lazy_loader.load("fsspec")     # names without a scheme need none of it
 
@@ -359,10 +359,8 @@ def check_stores(values: list, source: str) -> None:
     installed. Values that are not texts are ignored; errors begin with `source`, such as a flag."""
     for value in values:
         if isinstance(value, str) and is_remote(value) and not value.startswith("hf://"):
-            try:
+            with naming(source):
                 store_of(value)
-            except InputError as error:
-                raise InputError(f"{source}{error}") from error
 
 
 def match_names(folder: str, pattern: str) -> list[str]:

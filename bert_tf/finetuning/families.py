@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import exists, read_json
+from bert_tf.files import read_json
 from bert_tf.finetuning import jobs, paper_defaults
 from bert_tf.finetuning.run import FineTuneRun
 from bert_tf.models.t5.finetuning import LONGEST_INPUT
@@ -63,10 +63,7 @@ class Heads:
 
     def scores(self, run: FineTuneRun | None, task: Task, folder: str) -> dict[str, Any]:
         """The `metrics` that a run has left in its folder, and the name of the `headline`."""
-        path = os.path.join(folder, "metrics.json")
-        if not exists(path):
-            return {"headline": "", "metrics": {}}
-        result = read_json(path)
+        result = read_json(os.path.join(folder, "metrics.json"), {"headline": "", "metrics": {}})
         return {name: result[name] for name in ("headline", "metrics")}
 
 

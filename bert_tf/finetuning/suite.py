@@ -52,9 +52,8 @@ class Cell:
     @property
     def mark(self) -> str:
         """What follows the scores of a model that gives all examples one answer; else ""."""
-        path = os.path.join(self.folder, RESULTS)
-        is_degenerate = exists(path) and bool(read_json(path).get("degenerate"))
-        return f"  {DEGENERATE}" if is_degenerate else ""
+        results = read_json(os.path.join(self.folder, RESULTS), {})
+        return f"  {DEGENERATE}" if results.get("degenerate") else ""
 
 
 @dataclasses.dataclass

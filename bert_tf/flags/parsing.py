@@ -116,7 +116,7 @@ def read(config_class, flag_values):
             if "" in parts and (isinstance(value, list) or default_of(field)):
                 raise InputError(f"--{field.name}: the name of a file or folder is empty; write "
                                  "the name, or leave it out.")
-            check_stores(parts, f"--{field.name}: ")
+            check_stores(parts, f"--{field.name}")
             parts = [_fetch(part, field.name) for part in parts]
             if files.READ_FLAGS.fullmatch(field.name):
                 parts = [files.as_file(part, default_of(field)) for part in parts]
@@ -175,7 +175,7 @@ def given_flags(arguments: Sequence[str]) -> dict[str, str]:
 def flagfile_lines(path: str) -> list[str]:
     """Returns all lines of a flagfile, without blanks around them; InputError if it can't be read.
     """
-    check_stores([path], "--flagfile: ")
+    check_stores([path], "--flagfile")
     try:
         with files.open_file(os.path.expanduser(path), "rt", encoding="utf-8-sig") as file:
             return [line.strip() for line in file]

@@ -207,9 +207,7 @@ def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] 
             break
     if length < _LEAST_SHARE * size:
         return None
-    pairs = np.array(list(_trace(steps, size, goal, width)), np.int64).reshape(-1, 2)
-    if not len(pairs):
-        return None
+    pairs = np.array(list(_trace(steps, size, goal, width)), np.int64)
     forth, back = np.full(size, NONE), np.full(goal, NONE)
     forth[pairs[:, 0]], back[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
     return forth, back

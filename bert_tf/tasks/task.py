@@ -98,9 +98,6 @@ class Kind:
     def __hash__(self):
         return hash(self.name)
 
-    def __str__(self):
-        return self.name
-
     @property
     def on_disk(self) -> dict:
         """The kind as `task.json` and manifests write it."""
