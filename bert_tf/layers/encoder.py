@@ -15,12 +15,11 @@ from bert_tf.bert.layers import (
     segment_vectors,
 )
 from bert_tf.config import EncoderConfig
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.base import Tensor
 from bert_tf.layers.functions import dropout
 from bert_tf.layers.quantisation import RoundsTables
 
 
-@register
 class EncoderEmbeddings(RoundsTables, Embeddings):
     """`Embeddings` with embeddings of tasks, if the configuration has any (PaddlePaddle/ERNIE,
     model/ernie.py), and perhaps without embeddings of segments, or of positions; without these the
@@ -78,7 +77,6 @@ class EncoderEmbeddings(RoundsTables, Embeddings):
         return segment_vectors(self.segment_embeddings, segment_ids, dtype)
 
 
-@register
 class NoHeads(SelfAttention):
     """The rest of an attention whose heads were all cut."""
 
@@ -94,7 +92,6 @@ class NoHeads(SelfAttention):
             "attention_probs": nothing, "attention_scores": ops.cast(nothing, "float32")}
 
 
-@register
 class NoHeadsResidual(Residual):
     """The rest of the layer after `NoHeads`: the bias alone of the projection."""
 
@@ -104,7 +101,6 @@ class NoHeadsResidual(Residual):
         return self.norm(dropout(x, self.dropout_rate, dropout_seed) + residual)
 
 
-@register
 class EncoderLayer(TransformerLayer):
     """A `TransformerLayer` that may share parts of others, and may have fewer heads or units.
 
@@ -115,13 +111,10 @@ class EncoderLayer(TransformerLayer):
             which has their sizes after pruning; None: not pruned.
     """
 
-    config_keys = ("numbers",)
-
     def __init__(self, config: EncoderConfig, attention_of: "EncoderLayer | None" = None,
                  feed_forward_of: "EncoderLayer | None" = None,
                  numbers: tuple[int, int] | None = None, **kwargs: Any):
         super(TransformerLayer, self).__init__(config, **kwargs)     # whose parts may be shared
-        self.numbers = numbers
         heads, inner = config.num_attention_heads, config.intermediate_size
         if numbers:
             heads = len(config.kept_heads(numbers[0]))

@@ -13,7 +13,7 @@ import keras
 from keras import ops
 
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
-from bert_tf.layers.base import Dense, Tensor, register, variant
+from bert_tf.layers.base import Dense, Tensor, variant
 from bert_tf.layers.functions import custom_gradient
 
 
@@ -189,7 +189,6 @@ class RoundsTables:
         return rounded[0], rounded[1]
 
 
-@register
 class QuantisedDense(keras.layers.Dense):
     """A dense layer that rounds its kernel, its input, and on request its output.
 

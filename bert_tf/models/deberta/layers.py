@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, SelfAttention, attend
 from bert_tf.config import DebertaConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.changes import call_masked
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
 from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
@@ -39,7 +39,6 @@ def rows_of_distances(config: DebertaConfig) -> np.ndarray:
     return np.clip(rows + span, 0, 2 * span - 1).astype("int32")
 
 
-@register
 class DebertaEmbeddings(EncoderEmbeddings):
     """`EncoderEmbeddings` that a dense layer without a bias projects to H before the norm, if their
     width is another one."""
@@ -57,7 +56,6 @@ class DebertaEmbeddings(EncoderEmbeddings):
         return super().normalise(x, dropout_seed)
 
 
-@register
 class DisentangledEmbeddings(DebertaEmbeddings):
     """Embeddings of words that are those of `others()`, without a gradient, plus differences that
     are trained and begin at 0 (arXiv:2111.09543, section 3.3). What a function returns is no part
@@ -87,7 +85,6 @@ class DisentangledEmbeddings(DebertaEmbeddings):
         return others + ops.take(self.difference, input_ids, axis=0)
 
 
-@register
 class DistanceEmbeddings(FromConfig, keras.layers.Layer):
     """The table of vectors of distances, which all layers share."""
 
@@ -125,7 +122,6 @@ def see_any(bias: Tensor) -> Tensor:
     return ops.max(bias, axis=-1, keepdims=True) > -5000.0
 
 
-@register
 class DisentangledAttention(SelfAttention):
     """Attention whose scores add the products of contents with places (arXiv:2006.03654, section
     3.1; `DisentangledSelfAttention`): products with all distances at once, then shifted."""
@@ -181,7 +177,6 @@ class DisentangledAttention(SelfAttention):
         return ops.cast(ops.matmul(ops.transpose(x, (0, 2, 1, 3)), vectors), "float32")
 
 
-@register
 class Convolution(FromConfig, keras.layers.Layer):
     """A convolution of a layer's input, added to its output, and their norm (`ConvLayer`)."""
 
@@ -204,7 +199,6 @@ class Convolution(FromConfig, keras.layers.Layer):
         return self.norm(output + ACTIVATIONS[self.config.conv_act](y))
 
 
-@register
 class DebertaLayer(EncoderLayer):
     """An `EncoderLayer` with `DisentangledAttention`, and perhaps a convolution beside it."""
 

@@ -9,7 +9,7 @@ from keras import ops
 
 from bert_tf.bert.layers import SelfAttention, join_heads, split_heads
 from bert_tf.config import PATTERNS
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.base import Tensor
 from bert_tf.layers.encoder import EncoderLayer
 from bert_tf.layers.functions import dropout, plus
 
@@ -68,7 +68,6 @@ def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS, empty_
     return ops.stack(maps, 1)
 
 
-@register
 class FixedPatternAttention(SelfAttention):
     """`SelfAttention` with given maps for its first F heads, which have no queries and keys."""
 
@@ -97,7 +96,6 @@ class FixedPatternAttention(SelfAttention):
         return join_heads(context, self.config.hidden_size), {"attention_probs": probs}
 
 
-@register
 class FixedPatternLayer(EncoderLayer):
     """A layer with `FixedPatternAttention`."""
 

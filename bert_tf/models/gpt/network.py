@@ -16,7 +16,6 @@ from bert_tf.layers.functions import causal_bias, dropout, plus
 from bert_tf.networks.encoder import BertEncoder
 
 
-@register
 class GPTEmbeddings(FromConfig, keras.layers.Layer):
     """The sum of a word's and a position's row of one table. Dropout applies to the table."""
 

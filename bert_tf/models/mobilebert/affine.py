@@ -12,7 +12,7 @@ from keras import ops
 
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.layers import quantisation
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.base import Tensor
 
 # The range of tensors before training.
 _FIRST = {"low": -6.0, "high": 6.0}
@@ -76,7 +76,6 @@ class MovingRanges(quantisation.KeepsRanges):
                            self._how.activation_bits)
 
 
-@register
 class AffineDense(quantisation.QuantisedDense):
     """A dense layer that rounds its input and kernel so."""
 

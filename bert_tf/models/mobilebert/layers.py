@@ -13,14 +13,13 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, check_length, join_heads, segment_vectors
 from bert_tf.config import MobileBertConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.changes import mask_heads
 from bert_tf.layers.functions import ACTIVATIONS, dropout, plus, softmax_and_dropout, split_seed
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.models.mobilebert.affine import MovingRanges
 
 
-@register
 class NoNorm(LayerNorm):
     """A factor and an addend for each element, in place of a normalisation."""
 
@@ -30,21 +29,18 @@ class NoNorm(LayerNorm):
         return ops.cast(x + ops.cast(self.beta, "float32"), self.compute_dtype)
 
 
-@register
 class ManualLayerNorm(LayerNorm):
     """Layer normalisation with an epsilon of its own."""
 
     epsilon = 1e-6
 
 
-@register
 class OuterLayerNorm(LayerNorm):
     """A norm that has PyTorch's epsilon in transformers."""
 
     epsilon = 1e-5
 
 
-@register
 class RoundedNoNorm(NoNorm):
     """`NoNorm` with its input, both vectors and their product rounded; see affine.py."""
 
@@ -99,7 +95,6 @@ class Attended(NamedTuple):
     bias: Tensor | None
 
 
-@register
 class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
     """Word embeddings, or a token's and its neighbours' joined, projected to the layers' width,
     plus segment and position embeddings, normalised."""
@@ -146,17 +141,14 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
 
-@register
 class NormedDense(FromConfig, keras.layers.Layer):
     """A dense layer, dropout, the sum with a residual if there is one, and a normalisation."""
-
-    config_keys = ("input_size", "width", "dropout_rate", "is_outer")
 
     def __init__(self, config: MobileBertConfig, input_size: int, width: int,
                  dropout_rate: float = 0.0, is_outer: bool = False, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.input_size, self.width, self.dropout_rate = input_size, width, dropout_rate
-        self.projection, self.is_outer = self.dense(width, inputs=input_size), is_outer
+        self.input_size, self.dropout_rate = input_size, dropout_rate
+        self.projection = self.dense(width, inputs=input_size)
         self.norm = make_norm(config, width, self.dtype_policy, in_layer=True, is_outer=is_outer)
 
     def call(self, x: Tensor, residual: Tensor | None = None,
@@ -166,7 +158,6 @@ class NormedDense(FromConfig, keras.layers.Layer):
         return self.norm(plus(x, residual))
 
 
-@register
 class MobileAttention(FromConfig, keras.layers.Layer):
     """Softmax(Q K^T / sqrt(D)) V in N heads; V may come from other vectors than Q and K."""
 
@@ -219,7 +210,6 @@ class MobileAttention(FromConfig, keras.layers.Layer):
             "attention_probs": probs, "attention_scores": scores}
 
 
-@register
 class FeedForward(FromConfig, keras.layers.Layer):
     """A feed-forward network with its residual, of width A."""
 
@@ -248,7 +238,6 @@ class FeedForward(FromConfig, keras.layers.Layer):
         return self.transform(x)
 
 
-@register
 class MobileBertLayer(FeedForward):
     """Self-attention and feed-forward networks between two bottlenecks."""
 
@@ -301,7 +290,6 @@ class MobileBertLayer(FeedForward):
         return self.output_bottleneck(self.transform(y, None, unit_mask), x, seeds[2]), maps
 
 
-@register
 class WiderTable(FromConfig, keras.layers.Layer):
     """Columns in addition to the embeddings', which predict tokens with them: the variable
     `output_weights` [V, H - E] (google-research, mobilebert/run_pretraining.py)."""

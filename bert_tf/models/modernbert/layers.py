@@ -13,7 +13,7 @@ import numpy as np
 from keras import ops
 
 from bert_tf.bert.layers import Embeddings, LayerNorm, PredictionLayer, attend
-from bert_tf.layers.base import FromConfig, Tensor, register, variant
+from bert_tf.layers.base import FromConfig, Tensor, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.encoder import EncoderEmbeddings
 from bert_tf.layers.functions import ACTIVATIONS, attend_with_dropout, dropout, split_seed
@@ -27,7 +27,6 @@ _LEAST_BLOCK = 64
 _QUERIES, _WHOLE = 256, 1024
 
 
-@register
 class Scale(LayerNorm):
     """Layer normalisation without an addend."""
 
@@ -158,11 +157,8 @@ def attend_in_blocks(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, wi
     return look(query, key, value)
 
 
-@register
 class RotaryAttention(FromConfig, keras.layers.Layer):
     """Self-attention of layer `number`, with rotary positions, behind a norm but in layer 0."""
-
-    config_keys = ("number",)
 
     def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -254,19 +250,17 @@ def _attend_in_turn(query, key, value, bias):
     return ops.reshape(ops.transpose(parts, (1, 0, 3, 2, 4)), (batch, -1, heads, size))[:, :length]
 
 
-@register
 class ModernBertLayer(FromConfig, keras.layers.Layer):
     """Attention and a gated feed-forward network, each behind a norm, and added to its input."""
 
     attention_class: Any = RotaryAttention
     norm_class: Any = staticmethod(make_norm)
-    config_keys = ("number",)
     scopes = {"attention": "attention", "attention_output": "attention output",
               "intermediate": "intermediate", "output_": "output"}
 
     def __init__(self, config: ModernBertConfig, number: int, **kwargs: Any):
         super().__init__(config, **kwargs)
-        policy, self.number = self.dtype_policy, number
+        policy = self.dtype_policy
         self.attention = self.attention_class(config, number, name="self", dtype=policy)
         self.attention_output = self.dense(config.hidden_size, use_bias=config.attention_bias,
                                            initializer=config.output_initializer)
@@ -305,7 +299,6 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
         return x + self.output_(inner), maps
 
 
-@register
 class ModernBertEmbeddings(EncoderEmbeddings):
     """The normalised embeddings of words; there are none of positions and segments."""
 
@@ -318,7 +311,6 @@ class ModernBertEmbeddings(EncoderEmbeddings):
         return dropout(self.norm(x), self.config.embedding_dropout_prob, dropout_seed)
 
 
-@register
 class HiddenLayer(PredictionLayer):
     """The hidden layer of every head."""
 

@@ -14,7 +14,6 @@ from bert_tf.models.t5.layers import buckets
 from bert_tf.networks.encoder import BertEncoder
 
 
-@register
 class DistanceBias(FromConfig, keras.layers.Layer):
     """Each head's addend of a score by the distance from query to key, in T5's buckets."""
 
@@ -33,7 +32,6 @@ class DistanceBias(FromConfig, keras.layers.Layer):
         return ops.transpose(bias, (2, 0, 1))[None]
 
 
-@register
 class DistanceAttention(SelfAttention):
     """`SelfAttention` with the network's `DistanceBias`, which each layer computes, so that it gets
     gradients where the backward pass computes the layers again."""
@@ -45,7 +43,6 @@ class DistanceAttention(SelfAttention):
         return super().call(x, plus(self.distance_bias(x), bias), dropout_seed)
 
 
-@register
 class MPNetLayer(EncoderLayer):
     """An `EncoderLayer` whose scores depend on distances."""
 

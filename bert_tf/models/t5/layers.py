@@ -16,7 +16,7 @@ from keras import ops
 
 from bert_tf.bert.layers import join_heads, split_heads
 from bert_tf.config import T5Config
-from bert_tf.layers.base import Dense, FromConfig, Tensor, register
+from bert_tf.layers.base import Dense, FromConfig, Tensor
 from bert_tf.layers.changes import mask_heads
 from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
 
@@ -51,7 +51,6 @@ def buckets(num_buckets: int, max_distance: int, both_sides: bool) -> np.ndarray
             ).astype("int32")
 
 
-@register
 class RMSNorm(FromConfig, keras.layers.Layer):
     """x / sqrt(mean(x^2) + epsilon) * scale over the last axis, in float32 for every input."""
 
@@ -69,15 +68,11 @@ class RMSNorm(FromConfig, keras.layers.Layer):
         return ops.cast(x * ops.cast(self.scale, "float32"), self.compute_dtype)
 
 
-@register
 class RelativeBias(FromConfig, keras.layers.Layer):
     """Each head's addend of a score by the distance from query to key, on one or both sides."""
 
-    config_keys = ("both_sides",)
-
     def __init__(self, config: T5Config, both_sides: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.both_sides = both_sides
         self.buckets = buckets(config.relative_attention_num_buckets,
                                config.relative_attention_max_distance, both_sides)
 
@@ -95,15 +90,12 @@ class RelativeBias(FromConfig, keras.layers.Layer):
         return ops.cast(ops.transpose(bias, (2, 0, 1)), "float32")[None]
 
 
-@register
 class T5Attention(FromConfig, keras.layers.Layer):
     """x plus attention of its norm to itself, or to an encoder's output.
 
     Scores are not divided by the root of D: the initial queries are small instead. The first
     `num_fixed` heads have given maps, and neither queries nor keys.
     """
-
-    config_keys = ("num_fixed",)
 
     def __init__(self, config: T5Config, num_fixed: int = 0, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -161,7 +153,6 @@ class T5Attention(FromConfig, keras.layers.Layer):
         return x + ops.cast(y, x.dtype), probs, [keys, values]
 
 
-@register
 class T5FeedForward(FromConfig, keras.layers.Layer):
     """x plus two dense layers of its norm; the hidden one may be the product of two. In float16 the
     second layer computes in float32: sums of released models overflow float16."""
@@ -189,16 +180,13 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
         return x + ops.cast(dropout(y, rate, seeds[1], shared=1), x.dtype)
 
 
-@register
 class T5Layer(FromConfig, keras.layers.Layer):
     """Self-attention, attention to an encoder if `reads_encoder`, and a feed-forward network."""
-
-    config_keys = ("reads_encoder", "num_fixed")
 
     def __init__(self, config: T5Config, reads_encoder: bool = False, num_fixed: int = 0,
                  **kwargs: Any):
         super().__init__(config, **kwargs)
-        policy, self.reads_encoder, self.num_fixed = self.dtype_policy, reads_encoder, num_fixed
+        policy = self.dtype_policy
         self.attention = T5Attention(config, num_fixed, name="attention", dtype=policy)
         self.cross_attention = None
         if reads_encoder:
@@ -263,7 +251,6 @@ def same_segment(queries: Tensor, keys: Tensor) -> Tensor:
     return ops.equal(queries[:, None, :, None], keys[:, None, None, :])
 
 
-@register
 class T5Embeddings(FromConfig, keras.layers.Layer):
     """The table of words, without positions and without a norm."""
 
@@ -282,15 +269,12 @@ class T5Embeddings(FromConfig, keras.layers.Layer):
         return dropout(x, self.config.dropout_rate, dropout_seed, shared=1)
 
 
-@register
 class T5Stack(FromConfig, keras.layers.Layer):
     """The layers of an encoder or of a decoder, their relative bias, and a norm."""
 
-    config_keys = ("is_encoder",)
-
     def __init__(self, config: T5Config, is_encoder: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
-        policy, self.is_encoder = self.dtype_policy, is_encoder
+        policy = self.dtype_policy
         self.relative_bias = RelativeBias(
             config, is_encoder or config.architecture == "prefix_lm",
             name="relative_attention_bias", dtype=policy)

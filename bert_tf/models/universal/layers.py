@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, SelfAttention, segment_vectors
 from bert_tf.config import UniversalConfig
-from bert_tf.layers.base import Dense, FromConfig, Tensor, register
+from bert_tf.layers.base import Dense, FromConfig, Tensor
 from bert_tf.layers.changes import mask_joined_heads
 from bert_tf.layers.functions import ACTIVATIONS, dropout, split_seed
 
@@ -33,7 +33,6 @@ def timing_signal(count: int, width: int) -> np.ndarray:
     return np.pad(signal, ((0, 0), (0, width % 2)))
 
 
-@register
 class ScaledEmbeddings(FromConfig, keras.layers.Layer):
     """The sum of word and segment embeddings, times the root of H; every step adds positions."""
 
@@ -53,7 +52,6 @@ class ScaledEmbeddings(FromConfig, keras.layers.Layer):
         return dropout(x, self.config.hidden_dropout_prob, dropout_seed)
 
 
-@register
 class UnbiasedAttention(SelfAttention):
     """Self-attention whose projections have no biases."""
 
@@ -61,7 +59,6 @@ class UnbiasedAttention(SelfAttention):
         return self.dense(self.config.hidden_size, name, initializer=_INITIALIZER, use_bias=False)
 
 
-@register
 class UniversalLayer(FromConfig, keras.layers.Layer):
     """The one layer, which every step applies, and the parts that differ between steps. Attention
     and feed-forward network are normalised before, not after the residual, as in tensor2tensor (not

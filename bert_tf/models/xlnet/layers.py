@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.bert.layers import LayerNorm, Residual, TransformerLayer, join_heads, split_heads
 from bert_tf.config import XLNetConfig
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.functions import (
     ACTIVATIONS,
     dropout,
@@ -98,7 +98,6 @@ def hiding(is_hidden: Tensor) -> Tensor:
     return ops.cast(is_hidden, "float32") * -_HIDDEN
 
 
-@register
 class RelativeAttention(FromConfig, keras.layers.Layer):
     """Softmax of the sum of a query's scores by a key's content, its distance and its segment.
     Queries have a bias for each of the three: `r_w`, `r_r` and `r_s`, [N, D]. Their names lack
@@ -164,22 +163,18 @@ def query_biases(layer: Any) -> list:
             for name in ("r_w", "r_r", "r_s")]
 
 
-@register
 class _Output(Residual):
     """A `Residual` whose projection need not have a bias."""
 
-    config_keys = ("use_bias",)
-
     def __init__(self, config: XLNetConfig, input_size: int, use_bias: bool, **kwargs: Any):
         super().__init__(config, input_size, **kwargs)
-        self.use_bias = self.projection.use_bias = use_bias
+        self.projection.use_bias = use_bias
 
     @property
     def dropout_rate(self) -> float:
         return self.config.dropout
 
 
-@register
 class TwoStreamLayer(FromConfig, keras.layers.Layer):
     """Relative attention and a feed-forward network with the same weights for both streams: the
     content, and the queries, which know their positions and not their tokens."""
@@ -229,7 +224,6 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
         return self.output_(inner, x, seeds[1])
 
 
-@register
 class Summary(FromConfig, keras.layers.Layer):
     """One vector of a whole sequence (`summarize_sequence`), before its dropout."""
 

@@ -19,7 +19,6 @@ from bert_tf.layers.functions import dropout, plus, seed_of_pass, split_seed
 from bert_tf.models.xlnet import layers
 
 
-@register
 class XLNetEmbeddings(FromConfig, keras.layers.Layer):
     """A vector for each word, and one for all tokens to predict."""
 
@@ -240,7 +239,6 @@ def _biases(inputs, length, memory, is_causal):
     return [bias + past for bias in biases]
 
 
-@register
 class SharedBiases(FromConfig, keras.layers.Layer):
     """The query biases that all layers share."""
 
