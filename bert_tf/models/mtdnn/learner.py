@@ -28,6 +28,7 @@ class MultiTaskLearner(Learner):
     """
 
     one_task_a_batch = True
+    epsilon = 0.0
 
     @property
     def heads(self) -> list[Objective]:
@@ -71,15 +72,10 @@ class MultiTaskLearner(Learner):
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """Returns the mean loss of the batch's task, times its weight; for sums over batches of
         several tasks, the mean of their losses."""
-        total: Tensor = 0.0
-        tasks: Tensor = 0.0
-        for objective in self.objectives:
-            loss, count = measures[objective.name]["loss"]
-            if counts is not None:
-                count = counts[objective.name]
-            total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
-            if objective in self.heads:
-                tasks += ops.cast(count > 0, "float32")
+        total = super().total_loss(measures, counts)
+        if counts is None:
+            counts = {name: of_task["loss"][1] for name, of_task in measures.items()}
+        tasks = sum(ops.cast(counts[task.name] > 0, "float32") for task in self.heads)
         return total / ops.maximum(tasks, 1.0)
 
     def parts(self) -> dict[str, Learner]:
