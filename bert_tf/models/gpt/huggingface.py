@@ -41,7 +41,7 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
             if (values.get(key, only) or None) != only:
                 raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
     if values.get("n_special") != openai_gpt.SPECIAL and words in tensors:
-        tensors[words] = openai_gpt.add_special(tensors[words], tensors[words].shape[-1])
+        tensors[words] = openai_gpt.add_special(tensors[words])
         ours["vocab_size"] = tensors[words].shape[0]
         notes = (openai_gpt.SPECIAL_NOTE,)
     with naming(path):

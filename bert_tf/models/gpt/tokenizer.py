@@ -76,10 +76,10 @@ def _cut(text, start, end):
     return [*first, *inside, *([(begin, end)] if begin < end else []), *reversed(last)]
 
 
-def expressions(rounds: int = 4) -> list[str]:
+def expressions() -> list[str]:
     """Regular expressions that cut a lower-cased run without blanks into its words: a library
-    splits a text at the matches of one after the other. The syntax is that of Oniguruma. `rounds`
-    is how many marks at each end of a word are cut off, after runs of equal marks."""
+    splits a text at the matches of one after the other. The syntax is that of Oniguruma. Four
+    marks at each end of a word are cut off, after runs of equal marks."""
     abbreviations = sorted(_KEPT)
     # Words that keep their full stop: usual abbreviations, and letters with full stops.
     whole = "|".join([*(f"^{re.escape(word[:-1])}" for word in abbreviations),
@@ -89,7 +89,7 @@ def expressions(rounds: int = 4) -> list[str]:
         r"(?<=[a-z0-9%'])\.", rf"(?<=[a-z0-9%'])(?<!{whole})\.")
     first = (rf"^(?!(?:{'|'.join(map(re.escape, abbreviations))})$)(?!{ends}$)(?:{_PREFIX.pattern})"
              r"(?!$)(?!(?<=\.)\.)")
-    return [_RUN.pattern, *[first, rf"(?<!^){last}$"] * rounds,
+    return [_RUN.pattern, *[first, rf"(?<!^){last}$"] * 4,
             r"(?<=[a-z0-9])[:<>=](?=[a-z])|\.\.+"]
 
 

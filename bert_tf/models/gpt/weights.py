@@ -83,12 +83,12 @@ def join(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     return result
 
 
-def add_special(words: Tensor, width: int) -> Tensor:
+def add_special(words: Tensor) -> Tensor:
     """Adds rows for the special tokens to a table of words, drawn as in the original."""
     def add(values):
-        drawn = np.random.default_rng(0).normal(0, 0.02, (SPECIAL, width))
+        drawn = np.random.default_rng(0).normal(0, 0.02, (SPECIAL, words.shape[-1]))
         return np.concatenate([values, drawn.astype(values.dtype)])
-    return words.changed(add, shape=(words.shape[0] + SPECIAL, width))
+    return words.changed(add, shape=(words.shape[0] + SPECIAL, words.shape[-1]))
 
 
 SPECIAL_NOTE = f"{SPECIAL} rows of words are reinitialised: the special tokens'."
@@ -121,7 +121,7 @@ def read(file: str) -> Source:
         tensors[name] = Tensor(name, shape, str(value.dtype),
                              lambda value=value, shape=shape: value.reshape(shape))
     width = tensors["tokens_embed.weight"].shape[1]
-    tensors["tokens_embed.weight"] = add_special(tensors["tokens_embed.weight"], width)
+    tensors["tokens_embed.weight"] = add_special(tensors["tokens_embed.weight"])
     config = rules.config_beside(file) or GPTConfig(
         vocab_size=tensors["tokens_embed.weight"].shape[0], hidden_size=width,
         num_hidden_layers=layers, num_attention_heads=max(1, width // 64),
