@@ -41,18 +41,14 @@ class Feed:
         records: has `training_batches`, as `RecordSet` and `ExampleSet`.
         position: the first arguments of `training_batches`: seed, records that were taken before,
             global batch size.
-        has_static_shapes: whether shapes must be known beforehand; None asks the devices.
         batch: a `BatchSize`; None: all batches have the size in `position`.
     """
 
     def __init__(self, trainer: Trainer, records, position: tuple[int, int, int],
-                 has_static_shapes: bool | None = None,
                  batch: BatchSize | None = None) -> None:
         self._trainer, self._records = trainer, records
         self._batch = batch or (lambda: (self.batch_size, sys.maxsize))
-        if has_static_shapes is None:
-            has_static_shapes = needs_static_shapes(trainer.strategy)
-        self._has_static_shapes = has_static_shapes
+        self._has_static_shapes = needs_static_shapes(trainer.strategy)
         self._open(*position)
 
     def _open(self, *position):

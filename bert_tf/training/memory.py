@@ -53,12 +53,9 @@ class CarriedState:
         """Returns the rows of all workers' replicas, float32 [R, ...]; all workers must call it."""
         if isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return {name: value.numpy() for name, value in self._gather().items()}
-        return {name: np.concatenate([part.numpy() for part in self._parts(variable)])
+        of_replicas = self._strategy.experimental_local_results
+        return {name: np.concatenate([part.numpy() for part in of_replicas(variable)])
                 for name, variable in self._variables.items()}
-
-    def _parts(self, variable):
-        """The variables of the replicas of this worker."""
-        return self._strategy.experimental_local_results(variable)
 
     @tf.function(autograph=False)
     def _gather(self):
@@ -74,7 +71,7 @@ class CarriedState:
             tensors = self._zeros()
         worker = getattr(self._strategy.cluster_resolver, "task_id", 0) or 0
         for name, variable in self._variables.items():
-            parts = self._parts(variable)
+            parts = self._strategy.experimental_local_results(variable)
             for index, part in enumerate(parts, worker * len(parts)):
                 rows = part.shape[0]
                 part.assign(tensors[name][index * rows:(index + 1) * rows])

@@ -11,8 +11,7 @@ class TeacherSettings:
 
     teacher: str = option("", "Folder of the teacher, of any format, with its masked LM.")
 
-    def __post_init__(self):
-        check(self)
+    __post_init__ = check
 
 
 @dataclasses.dataclass(frozen=True)
