@@ -12,14 +12,13 @@ from keras import ops
 
 from bert_tf.bert.layers import Embeddings
 from bert_tf.errors import InputError
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.encoder import EncoderEmbeddings
 from bert_tf.models.eurobert.config import EuroBertConfig
 from bert_tf.models.modernbert.layers import ModernBertLayer, RotaryAttention
 from bert_tf.models.t5.layers import RMSNorm
 
 
-@register
 class GroupedAttention(RotaryAttention):
     """`RotaryAttention` behind a norm in every layer, with N / K queries for each key."""
 
@@ -47,14 +46,12 @@ class GroupedAttention(RotaryAttention):
         return super().value
 
 
-@register
 class EuroBertLayer(ModernBertLayer):
     """A `ModernBertLayer` with other norms and other attention."""
 
     attention_class, norm_class = GroupedAttention, RMSNorm
 
 
-@register
 class WordEmbeddings(EncoderEmbeddings):
     """The vectors of words as they are."""
 
@@ -66,7 +63,6 @@ class WordEmbeddings(EncoderEmbeddings):
         return ops.cast(x, self.compute_dtype)
 
 
-@register
 class NoHiddenLayer(FromConfig, keras.layers.Layer):
     """In place of the hidden layer of the masked language model, which has none."""
 
