@@ -144,8 +144,8 @@ class Teaching:
             model = bert_tf.open_model(job.pos_tagger, finetuned=True)
             if model.saved.task.kind.name != "tagging":
                 raise InputError(f"--pos_tagger: {job.pos_tagger} is a model for "
-                                 f"{model.saved.task.kind.title}; name a model from bert-finetune "
-                                 "tagger.")
+                                 f"{model.saved.task.kind.title}; name a tagger, from "
+                                 "bert-finetune --task_kind=tagging.")
             predictor = bert_tf.Predictor.from_learner(model.learner(), model.tokenizer,
                                                        model.saved)
 

@@ -586,7 +586,7 @@ def test_a_teacher_of_single_texts_does_not_answer_pairs(data, models):
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
     ({"transfer_file": ["EMPTY"]}, "--transfer_file: EMPTY holds no text"),
     ({"augmentation": "random_words", "pos_tagger": "MODEL"},
-     "--pos_tagger: .* is a model for classification; name a model from bert-finetune"),
+     "--pos_tagger: .* is a model for classification; name a tagger, from bert-finetune"),
 ])
 def test_what_cannot_be_distilled_is_refused(data, models, tmp_path, changes, message, monkeypatch):
     monkeypatch.chdir(tmp_path)
