@@ -20,7 +20,7 @@ from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
 from bert_tf.errors import InputError
 from bert_tf.files import absolute
-from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.model import ModelFlags, check_apart
 from bert_tf.flags import only, option
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags, check_kept
@@ -100,6 +100,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if saved.task.kind.name == "span":
         raise InputError(f"--predecessor: {job.predecessor} is a model for SQuAD, whose layers "
                          "--recipe=theseus doesn't replace; give another --recipe.")
+    check_apart("predecessor", job.predecessor, settings.output_dir)
     if task_flags.long_text:
         raise InputError("--long_text is not for successors, which read texts like the "
                          "predecessor; leave the flag out.")

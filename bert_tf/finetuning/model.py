@@ -226,6 +226,13 @@ def frozen(settings: FineTuneSettings, flag: str) -> FineTuneSettings:
         train_batch_size=settings.train_batch_size or 32)
 
 
+def check_apart(flag: str, path: str, output_dir: str) -> None:
+    """Raises InputError if training would overwrite the model of a flag."""
+    if real_path(folder_of(path) or ".") == real_path(output_dir):
+        raise InputError(f"--output_dir is the folder of --{flag}={path}, and the model would be "
+                         "overwritten; name another folder.")
+
+
 def open_beginning(flags: Any, output_dir: str) -> Model:
     """The `bert_tf.opening.Model` that a run begins with. `output_dir`: the run's output folder; ""
     if the run writes no model. Raises InputError if there is no such model, or training would
@@ -236,10 +243,8 @@ def open_beginning(flags: Any, output_dir: str) -> Model:
         if not exists(path):
             raise InputError(f"there is no {keras_file.NAME} in {output_dir}: train first, with "
                              "--do_train, or name a fine-tuned model with --init_checkpoint.")
-    if flags.do_train and path and output_dir and (
-            real_path(folder_of(path) or ".") == real_path(output_dir)):
-        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, and the model "
-                         "would be overwritten; name another folder.")
+    if flags.do_train and path and output_dir:
+        check_apart("init_checkpoint", path, output_dir)
     return open_model(path, flags.bert_config_file, flags.vocab_file)
 
 

@@ -560,6 +560,13 @@ def test_heads_of_pruned_models_are_not_compared(models):
         teacher.check(own, tokenizer, 16)
 
 
+def test_what_the_student_would_overwrite_is_refused(data, models):
+    for flag, changes in (("teacher", {}), ("student", {
+            "teacher": models[1:2], "student": models[0], "student_layers": ["0"]})):
+        with pytest.raises(InputError, match=f"--output_dir is the folder of --{flag}="):
+            distilled(data, models[:1], models[0], **changes)
+
+
 def test_a_teacher_of_single_texts_does_not_answer_pairs(data, models):
     """The labels of two tasks may have the same names, as CoLA's and MRPC's."""
     pairs = TaskFlags(data_dir=str(data), **TABLES, text_b_column="text").read_task(

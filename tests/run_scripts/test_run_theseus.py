@@ -137,6 +137,11 @@ def test_other_tasks_are_refused_before_a_successor_is_written(name, message, mo
     assert not (tmp_path / "out").exists()
 
 
+def test_a_predecessor_that_would_be_overwritten_is_refused(model):
+    with pytest.raises(InputError, match="--output_dir is the folder of --predecessor="):
+        train(model, model)
+
+
 def test_another_predecessor_or_size_is_refused(model, tmp_path):
     folder = str(tmp_path / "successor")
     assert theseus.open_successor(str(model), 2, folder) == folder
