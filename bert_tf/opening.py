@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf import checkpoints, networks, objectives, recipes, training
 from bert_tf.checkpoints import keras_file, names, quantised
 from bert_tf.errors import InputError, warn
-from bert_tf.files import fetched, is_folder
+from bert_tf.files import fetched, is_folder, real_path
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
@@ -125,6 +125,13 @@ class Model:
 def folder_of(path: str) -> str:
     """The folder of the checkpoint at `path`, which is that folder or a file in it."""
     return path if is_folder(path) else os.path.dirname(path)
+
+
+def check_apart(flag: str, path: str, output_dir: str) -> None:
+    """Raises InputError if training would overwrite the model of a flag."""
+    if real_path(folder_of(path) or ".") == real_path(output_dir):
+        raise InputError(f"--output_dir is the folder of --{flag}={path}, and the model would be "
+                         "overwritten; name another folder.")
 
 
 def open_model(path: str | os.PathLike, config_file: str | None = None,

@@ -30,7 +30,7 @@ from bert_tf import checkpoints, flags
 from bert_tf.config import PRESETS
 from bert_tf.errors import InputError
 from bert_tf.files import exists, is_file
-from bert_tf.finetuning.model import ModelFlags, check_apart
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import only, option
 from bert_tf.recipes.distillation import (
     AUGMENTATIONS,
@@ -221,10 +221,6 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if saved.task.kind.name == "text_to_text":
         raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
                          "which can't be distilled; name another model.")
-    for path in job.teacher:
-        check_apart("teacher", path, settings.output_dir)
-    if job.student_layers:
-        check_apart("student", job.student, settings.output_dir)
     if job.student in PRESETS and not exists(job.student):
         raise InputError(f"--student={job.student} names a size, not a file; write a JSON file of "
                          "sizes, as bert-distill --help shows one, and name this file.")
@@ -233,12 +229,16 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
                          "leave out --do_predict, and give the result as --student to a recipe "
                          "that learns answers, such as tinybert.")
     from bert_tf.finetuning.run import open_run
-    from bert_tf.opening import open_model
+    from bert_tf.opening import check_apart, open_model
     from bert_tf.training import adversarial
     from run_scripts.finetune import carry_out
     from run_scripts.finetuning import alone
     from run_scripts.finetuning.teaching import Teaching
 
+    for path in job.teacher:
+        check_apart("teacher", path, settings.output_dir)
+    if job.student_layers:
+        check_apart("student", job.student, settings.output_dir)
     adversarial.check_gold(settings, [row])
     teaching = Teaching(job, row)
     if any(term.objective == "Patience" for term in row.terms):     # before a student is written

@@ -22,6 +22,7 @@ from bert_tf import checkpoints, data, flags, recipes, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
+from bert_tf.opening import check_apart, folder_of
 from bert_tf.training.growth import StackSettings
 from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import (
@@ -87,11 +88,21 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         print(f"initial weights from {saved[0]}, at step {run.step:,}", flush=True)
 
 
+def check_beginnings(job: PretrainingFlags, output_dir: str) -> None:
+    """Raises InputError if training would overwrite a model that it reads."""
+    for flag, path in (("init_checkpoint", job.init_checkpoint),
+                       ("teacher", job.setting("teacher", ""))):
+        if path:
+            check_apart(flag, path, output_dir)
+
+
 def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | None = None,
          *further: Any) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached.
     `further` are objects of the dataclasses that the recipe's row names."""
     job = dataclasses.replace(job, further=further)
+    if job.do_train:
+        check_beginnings(job, settings.output_dir)
     if any(text_flags(job).values()):
         from run_scripts.pretraining import adapting  # with the data job and all formats of weights
         job = adapting.complete(job, settings)
@@ -154,7 +165,6 @@ def _keep(job, settings, tokenizer, config, records):
         keep_labels(records, settings.output_dir)
     if job.do_train and job.init_checkpoint:
         from bert_tf.checkpoints import sentence_modules
-        from bert_tf.opening import folder_of
         sentence_modules.copy(folder_of(job.init_checkpoint), settings.output_dir, config)
 
 

@@ -20,7 +20,7 @@ from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
 from bert_tf.errors import InputError
 from bert_tf.files import absolute
-from bert_tf.finetuning.model import ModelFlags, check_apart
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import only, option
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags, check_kept
@@ -100,7 +100,6 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if saved.task.kind.name == "span":
         raise InputError(f"--predecessor: {job.predecessor} is a model for SQuAD, whose layers "
                          "--recipe=theseus doesn't replace; give another --recipe.")
-    check_apart("predecessor", job.predecessor, settings.output_dir)
     if task_flags.long_text:
         raise InputError("--long_text is not for successors, which read texts like the "
                          "predecessor; leave the flag out.")
@@ -109,11 +108,12 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf.compression import theseus
     from bert_tf.finetuning.one_task import as_trained, check_has_training_set
     from bert_tf.finetuning.run import open_run
-    from bert_tf.opening import finetuned_file
+    from bert_tf.opening import check_apart, finetuned_file
     from bert_tf.training import adversarial
     from run_scripts.finetune import carry_out
     from run_scripts.finetuning import alone
 
+    check_apart("predecessor", job.predecessor, settings.output_dir)
     adversarial.check_draws(settings, theseus.Theseus)
     layers = checkpoints.read_config(finetuned_file(job.predecessor)[0]).depth
     depth = job.successor_layers or layers // 2

@@ -12,10 +12,10 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.config import EncoderConfig
 from bert_tf.config.quantisation import ACTIVATIONS, QUANTISATIONS, Quantisation
 from bert_tf.errors import InputError
-from bert_tf.files import absolute, exists, real_path
+from bert_tf.files import absolute, exists
 from bert_tf.flags import check, only, option, without
 from bert_tf.heads import CHOICES
-from bert_tf.opening import Model, folder_of, open_model
+from bert_tf.opening import Model, check_apart, open_model
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Task
@@ -224,13 +224,6 @@ def frozen(settings: FineTuneSettings, flag: str) -> FineTuneSettings:
         settings, frozen_layers=-1,
         learning_rate=1e-3 if settings.learning_rate is None else settings.learning_rate,
         train_batch_size=settings.train_batch_size or 32)
-
-
-def check_apart(flag: str, path: str, output_dir: str) -> None:
-    """Raises InputError if training would overwrite the model of a flag."""
-    if real_path(folder_of(path) or ".") == real_path(output_dir):
-        raise InputError(f"--output_dir is the folder of --{flag}={path}, and the model would be "
-                         "overwritten; name another folder.")
 
 
 def open_beginning(flags: Any, output_dir: str) -> Model:

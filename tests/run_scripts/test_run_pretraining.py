@@ -428,6 +428,7 @@ def test_a_bad_record_met_while_training_is_named(flags, tmp_path, is_readable):
     ({"output_dir": "short.tfrecord/out"}, ["--output_dir", "short.tfrecord/out"]),
     ({"gradient_accumulation_steps": 3}, ["--train_batch_size (8)", "(3)"]),
     ({"init_checkpoint": "absent"}, ["absent"]),
+    ({"init_checkpoint": "out/model.keras"}, ["--output_dir is the folder of --init_checkpoint"]),
     ({"input_file": ["bad*"]}, ["--input_file", r"bad\udcff", "is not UTF-8"]),
     ({"init_checkpoint": GOOGLE}, [GOOGLE, "num_attention_heads"]),
     ({"carry_optimizer": True}, ["--carry_optimizer", "not none"]),
