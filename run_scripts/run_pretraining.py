@@ -100,10 +100,12 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
          *further: Any) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached.
     `further` are objects of the dataclasses that the recipe's row names."""
-    job = dataclasses.replace(job, further=further)
+    reads_text = any(text_flags(job).values())
+    job = dataclasses.replace(job, further=further,
+                              do_train=job.do_train or (reads_text and not job.do_eval))
     if job.do_train:
         check_beginnings(job, settings.output_dir)
-    if any(text_flags(job).values()):
+    if reads_text:
         from run_scripts.pretraining import adapting  # with the data job and all formats of weights
         job = adapting.complete(job, settings)
     if not (job.do_train or job.do_eval):

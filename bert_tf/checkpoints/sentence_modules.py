@@ -12,7 +12,6 @@ from bert_tf.files import (
     open_file,
     parse_json,
     read_json,
-    real_path,
     write_json,
 )
 from bert_tf.tokenization.library_settings import SETTINGS_FILE
@@ -43,8 +42,6 @@ def read(folder: str) -> dict[str, str]:
 def copy(source: str, target: str, config: EncoderConfig) -> None:
     """Copies the files to the folder of a model that was converted, or pre-trained further, for
     texts no longer than it reads. Warns of a module with weights, and copies nothing then."""
-    if real_path(source) == real_path(target):      # a model that is trained in its own folder
-        return
     modules = read(source)
     if others := [name for kind, name in modules.items() if kind not in PLAIN]:
         warn(f"{source} is a model of sentence-transformers, whose vectors of texts also need "

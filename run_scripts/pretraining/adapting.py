@@ -48,8 +48,7 @@ def complete(job: PretrainingFlags, settings: TrainSettings) -> PretrainingFlags
     _check_run(settings.output_dir, model)
     recipe = _recipe(job, model)
     terms = job.terms or _terms(recipe, model)
-    job = dataclasses.replace(job, do_train=job.do_train or not job.do_eval, recipe=recipe.name,
-                              terms=terms)
+    job = dataclasses.replace(job, recipe=recipe.name, terms=terms)
     records = _make_records(job, settings, model, recipe, [*texts])
     return dataclasses.replace(
         job, vocab_file=None, **records, max_predictions_per_seq=masking.find(
