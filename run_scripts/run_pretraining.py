@@ -88,24 +88,26 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         print(f"initial weights from {saved[0]}, at step {run.step:,}", flush=True)
 
 
-def check_beginnings(job: PretrainingFlags, output_dir: str) -> None:
-    """Raises InputError if training would overwrite a model that it reads."""
+def begin(job: PretrainingFlags, output_dir: str) -> PretrainingFlags:
+    """Returns the job, which also trains if its input is text that no model is to be scored on.
+    InputError if training would overwrite a model that it reads."""
+    if any(text_flags(job).values()) and not job.do_eval:
+        job = dataclasses.replace(job, do_train=True)
+    if not job.do_train:
+        return job
     for flag, path in (("init_checkpoint", job.init_checkpoint),
                        ("teacher", job.setting("teacher", ""))):
         if path:
             check_apart(flag, path, output_dir)
+    return job
 
 
 def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | None = None,
          *further: Any) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached.
     `further` are objects of the dataclasses that the recipe's row names."""
-    reads_text = any(text_flags(job).values())
-    job = dataclasses.replace(job, further=further,
-                              do_train=job.do_train or (reads_text and not job.do_eval))
-    if job.do_train:
-        check_beginnings(job, settings.output_dir)
-    if reads_text:
+    job = begin(dataclasses.replace(job, further=further), settings.output_dir)
+    if any(text_flags(job).values()):
         from run_scripts.pretraining import adapting  # with the data job and all formats of weights
         job = adapting.complete(job, settings)
     if not (job.do_train or job.do_eval):
