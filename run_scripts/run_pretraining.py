@@ -88,7 +88,7 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         print(f"initial weights from {saved[0]}, at step {run.step:,}", flush=True)
 
 
-def begin(job: PretrainingFlags, output_dir: str) -> PretrainingFlags:
+def check_start(job: PretrainingFlags, output_dir: str) -> PretrainingFlags:
     """Returns the job, which also trains if its input is text that no model is to be scored on.
     InputError if training would overwrite a model that it reads."""
     if any(text_flags(job).values()) and not job.do_eval:
@@ -106,7 +106,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
          *further: Any) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached.
     `further` are objects of the dataclasses that the recipe's row names."""
-    job = begin(dataclasses.replace(job, further=further), settings.output_dir)
+    job = check_start(dataclasses.replace(job, further=further), settings.output_dir)
     if any(text_flags(job).values()):
         from run_scripts.pretraining import adapting  # with the data job and all formats of weights
         job = adapting.complete(job, settings)
