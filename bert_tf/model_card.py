@@ -8,10 +8,10 @@ import textwrap
 from typing import Any
 
 from bert_tf import files
-from bert_tf.checkpoints.names import MODEL_FILE, resolve, task_folder, tasks_beside
+from bert_tf.checkpoints.names import MODEL_FILE, TASKS, resolve, task_folder, tasks_beside
 from bert_tf.files import FLAGFILE, is_file, is_folder, open_file, read_json
 from bert_tf.heads import HEADS
-from bert_tf.tasks.saved_task import SavedTask
+from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 
 NAME = "README.md"
 _MARK = "<!-- A model card of bert_tf, which is written again with the model. -->"
@@ -137,10 +137,10 @@ def card(folder: str, base: str | None = "", command: str = "", source: str = ""
     """Returns the text of the card of a folder; see `write_card`."""
     name = name or os.path.basename(files.absolute(folder))
     if snippet is None:
-        snippet = _snippet(folder, SavedTask.read(folder), name)
+        snippet = _snippet(folder, _saved(folder), name)
     source = source or folder
     config = _config(folder) or _config(source)
-    saved, flags, trial = saved or SavedTask.read(source), _flags(source), _best_trial(source)
+    saved, flags, trial = saved or _saved(source), _flags(source), _best_trial(source)
     if base == "":
         base = trial.get("init_checkpoint") or next((
             line.partition("=")[2] for line in flags if line.startswith("--init_checkpoint=")), "")
@@ -181,6 +181,11 @@ def _config(folder) -> dict[str, Any]:
     return _config(os.path.dirname(shared)) if task else {}
 
 
+def _saved(folder):
+    """The task of a fine-tuned model, else None."""
+    return SavedTask.read(folder) if is_file(os.path.join(folder, TASK_FILE)) else None
+
+
 def _what(kind, config, saved, base):
     sizes = ", ".join(f"`{name}` {config[name]:,}" for name in _SIZES
                       if isinstance(config.get(name), int))
@@ -217,6 +222,8 @@ def _labels(saved):
 
 
 def _saved_tasks(folder):
+    if not is_folder(os.path.join(folder, TASKS)):
+        return []
     tasks = [(name, SavedTask.read(task_folder(folder, name))) for name in tasks_beside(folder)]
     return [(name, saved) for name, saved in tasks if saved]
 
