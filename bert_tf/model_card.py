@@ -207,9 +207,12 @@ def _table(heading, rows):
 
 
 def _settings(saved, flags, trial):
-    known = {line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]} | trial
+    given = {line.partition("=")[0][2:]: line.partition("=")[2] for line in flags[1:]}
+    known = {**given, **trial}
     if saved:
         known |= {"max_seq_length": saved.max_seq_length, **saved.options}
+    if given.get("num_train_steps", "0") != "0":    # of several tasks there are both
+        known.pop("num_train_epochs", None)
     return [(f"`{key}`", _shown(f"={known[key]}")[1:]) for key in _SETTINGS
             if known.get(key) not in (None, "")]
 

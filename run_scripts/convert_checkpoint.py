@@ -12,6 +12,7 @@ Example:
 import dataclasses
 import functools
 import os
+from typing import Any
 
 from bert_tf import checkpoints, flags
 from bert_tf.checkpoints import names
@@ -28,6 +29,7 @@ from run_scripts import commands
 _FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)
 _CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
 _HEADS = ("pooler", *HEADS)
+_NOT_IN_TRANSFORMERS = ("neobert",)     # whose folders that library opens by the original's code
 
 
 @dataclasses.dataclass
@@ -85,6 +87,7 @@ def _finish(job, changes, folder, account):
     if job.output_format != "huggingface":
         flags.keep(job, folder)
     snippet: str | None = ""
+    config: dict[str, Any] = {}
     name = os.path.basename(absolute(job.output))
     source = folder_of(absolute(fetched(job.input)))
     if job.output_format == "keras":
@@ -92,6 +95,9 @@ def _finish(job, changes, folder, account):
         snippet = None
     elif job.output_format == "huggingface":
         config = read_json(os.path.join(folder, "config.json"))
+    if config.get("model_type") in _NOT_IN_TRANSFORMERS:
+        snippet = None
+    elif config:
         kind = (config.get("architectures") or ["AutoModel"])[0]
         snippet = ("import transformers\n\n"
                    f"model = transformers.{kind}.from_pretrained({name!r})\n"

@@ -97,7 +97,7 @@ def check_start(job: PretrainingFlags, output_dir: str) -> PretrainingFlags:
         return job
     for flag, path in (("init_checkpoint", job.init_checkpoint),
                        ("teacher", job.setting("teacher", ""))):
-        if path:
+        if path and not training.resume.is_checkpoint(path):      # a run may go on from its own
             check_apart(flag, path, output_dir)
     return job
 

@@ -41,7 +41,7 @@ FORMS = {
     "deberta v2": {**DEBERTA, "conv_kernel_size": 3}, "deberta v3": DEBERTA,
     "mpnet": {"model_type": "mpnet"},
     "eurobert": {"model_type": "eurobert", "num_key_value_heads": 1}, "neobert": {
-        "model_type": "neobert"},
+        "model_type": "neobert", "intermediate_size": 16},
     "distilbert": {"model_type": "distilbert", "pooler_type": "first_token_relu",
                    "type_vocab_size": 1},
     "xlm-roberta": {"model_type": "xlm-roberta", "type_vocab_size": 1}}     # as camembert

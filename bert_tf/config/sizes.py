@@ -194,7 +194,7 @@ class Sizes(Changes):
     max_position_embeddings = _LARGEST["positions"]
     type_vocab_size = intermediate_size = num_attention_heads = 0
     task_types, inner_group_num = 0, 1
-    shares_layers = use_task_id = False
+    shares_layers = shares_values = use_task_id = False
     has_segments = True
     embedding_size = num_hidden_groups = prediction_act = _ABSENT
     stacks: ClassVar[Any] = MappingProxyType({})

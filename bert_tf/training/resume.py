@@ -47,8 +47,8 @@ _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "ini
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
 # What a further training may change: lengths of a network's memory, on which no weight depends, and
 # what other lengths of text need. Where a table of positions has another shape, this is found, too.
-_OF_LENGTH = ("mem_len", "reuse_len", "clamp_len", "max_position_embeddings", "global_rope_theta",
-              "local_rope_theta")
+_OF_LENGTH = ("mem_len", "reuse_len", "clamp_len", "max_position_embeddings", "rope_theta",
+              "global_rope_theta", "local_rope_theta")
 
 
 def describe(settings: SharedSettings) -> dict:

@@ -69,10 +69,10 @@ class Scorer:
         self.name = os.path.basename(normal_path(job.model_dir))
         self.encoder, self._form = self.model.learner.encoder, job.form
         config = self.encoder.config
-        if not isinstance(config, SHOWN) or config.pruned_heads:
+        if not isinstance(config, SHOWN) or config.pruned_heads or config.shares_values:
             raise InputError(f"--model_dir: {job.model_dir}, of the type {config.model_type}, is "
                              "not an encoder like BERT's, ModernBERT, EuroBERT, XLNet or T5 with "
-                             "all its heads; name another model.")
+                             "all its heads, and values of each; name another model.")
         if job.form == "uniform" and analysis.looks_at_distances(config):
             raise InputError(f"--model_dir: the heads of {job.model_dir} also look at distances, "
                              "which no query changes; give --form=zero.")

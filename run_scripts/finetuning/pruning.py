@@ -46,11 +46,11 @@ class Curve:
         if not is_t5 and (kinds := sorted({*KINDS}.intersection(job.orders))):
             raise InputError(f"--orders={kinds[0]} is for T5, which has three kinds of attention; "
                              "leave the flag out.")
-        if self.config.shares_layers or not isinstance(
+        if self.config.shares_layers or self.config.shares_values or not isinstance(
                 self.config, (EncoderConfig, EuroBertConfig, ModernBertConfig, T5Config)):
             raise InputError(f"--model_dir: {job.model_dir} has the type {self.config.model_type}, "
-                             "whose parts can't be removed; name a BERT whose layers share no "
-                             "weights.")
+                             "whose parts can't be removed; name a BERT whose layers and heads "
+                             "share no weights.")
         if type(self.config) is not EncoderConfig and (
                 job.parts != "heads" or job.actually_prune or job.prune_heads):
             raise InputError(f"in a network of the type {self.config.model_type}, heads can only "

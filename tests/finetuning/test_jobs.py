@@ -251,6 +251,13 @@ def test_answers_have_the_labels_as_they_were_given(folder, tmp_path, kind, labe
         assert len(answer["probabilities"]) == 2
 
 
+@pytest.mark.parametrize("labels", [[1, True], ["no", 1]])
+def test_equal_or_mixed_labels_are_texts_in_answers(folder, labels):
+    model = bert_tf.TextModel.from_pretrained(folder / "model")
+    model.fit(["a", "b"], labels, num_train_steps=1, train_batch_size=4, max_seq_length=6)
+    assert model.predict("a")["probabilities"].keys() == {*map(str, labels)}
+
+
 FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]] * 2
 LABELS = ("toxic", "severe", "insult")
 

@@ -44,10 +44,11 @@ FORMS = {
         {"pos_att_type": ["c2p"]}, {"relative_attention": False},
         {"position_biased_input": False, "enhanced_mask_decoder": True})],
     **{name: [{**{size: 8 for size in SIZES if size != "type_vocab_size"}, "num_attention_heads": 4,
-               **form} for form in ({"num_hidden_layers": 2, "num_key_value_heads": 2,
-                                     "attention_probs_dropout_prob": 0.1},
-                                    {"attention_bias": True, "mlp_bias": True})]
-       for name in ("EuroBertConfig", "NeoBertConfig")},
+               **form} for form in forms] for name, forms in (
+        ("EuroBertConfig", ({"num_hidden_layers": 2, "num_key_value_heads": 2,
+                             "attention_probs_dropout_prob": 0.1},
+                            {"attention_bias": True, "mlp_bias": True})),
+        ("NeoBertConfig", ({"num_hidden_layers": 2},)))},
     "MPNetConfig": [SIZES, {**SIZES, "relative_attention_num_buckets": 40}],
     "ElmoConfig": [{"vocab_size": 8, "projection_dim": 4, "dim": 6, "char_embedding_dim": 3,
                     **form} for form in (

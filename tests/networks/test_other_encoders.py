@@ -250,8 +250,10 @@ def test_eurobert_in_bfloat16_and_with_layers_computed_again():
     ("eurobert", {"head_dim": 8}, "head_dim must be hidden_size / num_attention_heads .4., not 8"),
     ("eurobert", {"rope_parameters": {"rope_theta": None}}, "rope_theta must be a number, not N"),
     ("eurobert", {"rope_parameters": {"rope_type": "yarn"}}, "rope_type must be 'default', not 'y"),
-    ("eurobert", {"rope_scaling": {"factor": 2}}, "rope_scaling must be None, not {'factor': 2}"),
-    ("eurobert", {"is_decoder": True}, "is_decoder must be False, not True"),
+    ("eurobert", {"rope_scaling": {"factor": 2}}, "rope_scaling must be null, not {'factor': 2}"),
+    ("eurobert", {"rope_parameters": "x"}, "rope_parameters must have one rope_theta of all"),
+    ("eurobert", {"rope_parameters": {"full_attention": {"rope_theta": 5}}}, "rope_para"),
+    ("eurobert", {"is_decoder": True}, "is_decoder must be False: a eurobert reads texts in both"),
     ("neobert", {"rms_norm": False}, "rms_norm must be True, not False"),
     ("neobert", {"hidden_act": "gelu"}, "hidden_act must be 'SwiGLU', not 'gelu'")])
 def test_another_network_than_eurobert_or_neobert_is_refused(name, change, said, test_data,
@@ -266,14 +268,33 @@ def test_another_network_than_eurobert_or_neobert_is_refused(name, change, said,
         checkpoints.read(folder)
 
 
-def test_a_part_of_a_joined_matrix_that_is_missing(test_data, tmp_path):
+@pytest.mark.parametrize("part, change, said", [
+    ("q", lambda value: None, "tensor 'model.layers.1.self_attn.q_proj.weight' is missing"),
+    ("k", lambda value: None, "tensor 'model.layers.1.self_attn.k_proj.weight' is missing"),
+    ("k", lambda value: np.ascontiguousarray(value[:, 1:]),
+     "have the shapes ..16, 16., .8, 15., .8, 16.., which do not fit together")])
+def test_a_part_of_a_joined_matrix_that_is_missing_or_wrong(part, change, said, test_data,
+                                                            tmp_path):
     folder = shutil.copytree(test_data / "golden" / "other_encoders" / "eurobert", tmp_path / "a")
     values = load_file(folder / "model.safetensors")
-    del values["model.layers.1.self_attn.k_proj.weight"]
+    name = f"model.layers.1.self_attn.{part}_proj.weight"
+    values[name] = change(values[name])
     (folder / "model.safetensors").unlink()
-    save_file(values, folder / "model.safetensors")
-    with pytest.raises(InputError, match="tensor 'model.layers.1.self_attn.k_proj.weight' is miss"):
+    save_file({name: value for name, value in values.items() if value is not None},
+              folder / "model.safetensors")
+    with pytest.raises(InputError, match=said):
         checkpoints.read(folder)
+
+
+@pytest.mark.parametrize("change, said", [
+    ({"rope_theta": 500.0}, "rope_theta must be one of 10000.0"),
+    ({"hidden_act": "relu"}, "hidden_act must be one of silu"),
+    ({"mlp_bias": True}, "mlp_bias must be one of False"),
+    ({"num_key_value_heads": 1}, "a head of keys and values for each of queries"),
+    ({"intermediate_size": 20}, "must be a multiple of 8")])
+def test_what_files_of_neobert_cannot_hold_is_refused(change, said):
+    with pytest.raises(InputError, match=said):
+        bert_tf.config.config_from_dict({**SIZES, "model_type": "neobert", **change})
 
 
 @pytest.mark.parametrize("change, said", [

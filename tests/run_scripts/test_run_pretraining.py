@@ -225,6 +225,11 @@ def test_a_folder_with_the_name_of_a_checkpoint_is_refused(flags, tmp_path):
     refusal(flags(do_train=True), path, "not a file")
 
 
+def test_a_run_may_go_on_from_its_own_checkpoint(flags, stopped):
+    main(flags(do_train=True, stop_at_step=6, init_checkpoint=latest(stopped)))
+    assert [line["step"] for line in read_metrics(stopped, "train")][-1] == 6
+
+
 def test_damaged_curves_do_not_stop_a_run(flags, stopped, capsys):
     path = stopped / "metrics.jsonl"
     path.write_bytes(path.read_bytes().replace(b"loss", b"lo\xffs", 1))

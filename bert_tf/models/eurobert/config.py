@@ -85,6 +85,11 @@ class EuroBertConfig(Sizes):
         return self.num_key_value_heads or self.num_attention_heads
 
     @property
+    def shares_values(self) -> bool:      # type: ignore[override]
+        """Whether several heads have the same values."""
+        return self.key_value_heads < self.num_attention_heads
+
+    @property
     def qkv_width(self) -> int:
         """The width of queries, keys and values of all heads."""
         return self.hidden_size + 2 * self.key_value_heads * self.head_size

@@ -1,7 +1,7 @@
 """Hugging Face's files of EuroBERT (transformers, `EuroBertModel` and the classes on top), and what
 NeoBERT's files have in common with them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,11 @@ _KEYS = {**{key: key for key in (
     "intermediate_size", "max_position_embeddings", "initializer_range", "attention_bias",
     "mlp_bias", "classifier_pooling")},
     "attention_probs_dropout_prob": "attention_dropout", "layer_norm_eps": "rms_norm_eps"}
-# Values with which transformers computes the same network, where files have the keys.
-_FIXED = {"rope_scaling": None, "is_decoder": False}
-# The matrices that are one here, and their parts in files.
-_QKV, _GATED = "self_attn.qkv_proj", "mlp.gate_up_proj"
+# The matrices that are one here, by names that messages show, and their parts in files.
+_QKV, _GATED = "self_attn.[q,k,v]_proj", "mlp.[gate,up]_proj"
 _PARTS = {_QKV: [f"self_attn.{part}_proj" for part in "qkv"],
           _GATED: ["mlp.gate_proj", "mlp.up_proj"]}
+_JOINTS = [(whole, parts, end) for whole, parts in _PARTS.items() for end in (".weight", ".bias")]
 _BLOCK = f"{_PREFIX}layers.{{i}}."
 NAMES = {"words": f"{_PREFIX}embed_tokens", "attention/layer_norm": f"{_BLOCK}input_layernorm",
          "attention/self/qkv": _BLOCK + _QKV, "attention/output/dense": f"{_BLOCK}self_attn.o_proj",
@@ -108,31 +107,26 @@ def token_ids(weights: Weights, before: Mapping[str, Any], roles: Mapping[str, s
     return {key: getattr(weights.tokenizer.vocabulary, f"{ours}_id") for key, ours in keys.items()}
 
 
-def _in_parts(name, change: Callable[[str, list[str]], None]):
-    """Calls `change` with the names of a matrix of `_PARTS` and of its parts, if `name` is one of
-    the matrix or of its first part."""
-    for whole, parts in _PARTS.items():
-        for first in (whole, parts[0]):
-            if f"{first}." in name:
-                change(name.replace(first, whole), [name.replace(first, part) for part in parts])
-
-
 def _join(tensors, file):
     """Joins the tensors of `_PARTS`."""
     joined = dict(tensors)
-
-    def join(whole, parts):
-        if missing := [part for part in parts if part not in tensors]:
-            raise InputError(f"{file}: tensor {missing[0]!r} is missing; use a complete "
-                             "checkpoint.")
-        pieces = [joined.pop(part) for part in parts]
-        rows = sum(piece.shape[0] for piece in pieces)
-        joined[whole] = pieces[0].changed(
-            lambda _: np.concatenate([piece.read() for piece in pieces]),
-            name=whole, shape=(rows, *pieces[0].shape[1:]))
-
-    for name in tensors:
-        _in_parts(name, join)
+    for whole, parts, end in _JOINTS:
+        blocks = {name.removesuffix(part + end): None for name in tensors for part in parts
+                  if name.endswith(part + end)}
+        for block in blocks:
+            names = [block + part + end for part in parts]
+            if missing := [name for name in names if name not in tensors]:
+                raise InputError(f"{file}: tensor {missing[0]!r} is missing; use a complete "
+                                 "checkpoint.")
+            pieces = [joined.pop(name) for name in names]
+            shapes = [piece.shape for piece in pieces]
+            if len({shape[1:] for shape in shapes}) > 1:
+                raise InputError(f"{file}: {', '.join(names)} have the shapes {shapes}, which do "
+                                 "not fit together; correct the file.")
+            joined[block + whole + end] = pieces[0].changed(
+                lambda _, pieces=pieces: np.concatenate([piece.read() for piece in pieces]),
+                name=block + whole + end,
+                shape=(sum(shape[0] for shape in shapes), *shapes[0][1:]))
     return joined
 
 
@@ -142,29 +136,28 @@ def _split(values, config):
     ends = {_QKV: (config.hidden_size, config.hidden_size + width),
             _GATED: (config.intermediate_size,)}
     apart = dict(values)
-
-    def split(whole, parts):
-        places = next(ends[joint] for joint in ends if f"{joint}." in whole)
-        pieces = np.split(apart.pop(whole), places)
-        apart.update(zip(parts, map(np.ascontiguousarray, pieces)))
-
-    for name in values:
-        _in_parts(name, split)
+    for whole, parts, end in _JOINTS:
+        for name in [name for name in values if name.endswith(whole + end)]:
+            pieces = np.split(apart.pop(name), ends[whole])
+            apart.update((name.removesuffix(whole + end) + part + end, np.ascontiguousarray(piece))
+                         for part, piece in zip(parts, pieces))
     return apart
 
 
 def _read_config(values):
     """The configuration in a config.json."""
-    for key, only in _FIXED.items():
-        if values.get(key, only) != only:
-            raise InputError(f"{key} must be {only!r}, not {values[key]!r}.")
+    rotary = values.get("rope_parameters") or {}
+    if not isinstance(rotary, dict) or any(isinstance(value, dict) for value in rotary.values()):
+        raise InputError(f"rope_parameters must have one rope_theta of all layers, not "
+                         f"{rotary!r}.")
+    if values.get("is_decoder"):
+        raise InputError("is_decoder must be False: a eurobert reads texts in both directions.")
     # The original's own code calls it clf_pooling.
     values = {"classifier_pooling": values.get("clf_pooling", "late"), **values}
     config = EuroBertConfig.from_dict({
         **{ours: values[theirs] for ours, theirs in _KEYS.items() if theirs in values},
         "hidden_act": configs.our_activation("hidden_act", values.get("hidden_act", "silu")),
-        "rope_theta": checked_theta(values, values.get("rope_parameters") or {}, "rope_theta",
-                                    EuroBertConfig.rope_theta)})
+        "rope_theta": checked_theta(values, rotary, "rope_theta", EuroBertConfig.rope_theta)})
     if values.get("head_dim") not in (None, config.head_size):
         raise InputError(f"head_dim must be hidden_size / num_attention_heads "
                          f"({config.head_size}), not {values['head_dim']!r}.")
@@ -202,4 +195,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "rope_theta": config.rope_theta, **special, _TIES: False,
         **configs.describe_heads(weights, heads_of(weights), "EuroBert",
                                  (("ForMaskedLM", {"masked_lm"}),))})
-    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)
+    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings,
+                                "tagging" in weights.heads)

@@ -39,7 +39,7 @@ class GroupedAttention(RotaryAttention):
 
     @property
     def value(self) -> keras.layers.Dense:
-        if self.config.key_value_heads < self.num_heads:
+        if self.config.shares_values:
             raise InputError("several heads of this network share their values, so single heads "
                              "can't be read or switched off; take a model with as many "
                              "num_key_value_heads as num_attention_heads.")

@@ -80,4 +80,5 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **eurobert.token_ids(weights, before, {"pad": "pad"}),
         **configs.describe_heads(weights, eurobert.heads_of(weights), "NeoBERT",
                                  (("LMHead", {"masked_lm"}), ("", set())))})
-    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)
+    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings,
+                                "tagging" in weights.heads)
