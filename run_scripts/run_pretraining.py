@@ -22,7 +22,6 @@ from bert_tf import checkpoints, data, flags, recipes, training
 from bert_tf.errors import InputError, counted
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
-from bert_tf.opening import check_apart, folder_of
 from bert_tf.training.growth import StackSettings
 from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import (
@@ -98,6 +97,7 @@ def check_start(job: PretrainingFlags, output_dir: str) -> PretrainingFlags:
     for flag, path in (("init_checkpoint", job.init_checkpoint),
                        ("teacher", job.setting("teacher", ""))):
         if path and not training.resume.is_checkpoint(path):      # a run may go on from its own
+            from bert_tf.opening import check_apart  # with all formats of weights
             check_apart(flag, path, output_dir)
     return job
 
@@ -169,6 +169,7 @@ def _keep(job, settings, tokenizer, config, records):
         keep_labels(records, settings.output_dir)
     if job.do_train and job.init_checkpoint:
         from bert_tf.checkpoints import sentence_modules
+        from bert_tf.opening import folder_of
         sentence_modules.copy(folder_of(job.init_checkpoint), settings.output_dir, config)
 
 
