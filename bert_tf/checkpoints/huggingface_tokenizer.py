@@ -4,7 +4,7 @@ file that readers in JavaScript and Rust know."""
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from bert_tf.errors import warn
@@ -57,15 +57,17 @@ def _entry(content, **more):
     return {"content": content, **dict.fromkeys(_ADDED_KEYS[1:], False), "special": True, **more}
 
 
-def notes(tokenizer: Tokenizer | None, heads: Iterable[str]) -> Iterator[str]:
+def notes(tokenizer: Tokenizer | None, heads: Collection[str]) -> Iterator[str]:
     """Yields sentences on texts whose first word follows a blank here, and not in transformers."""
+    if not tokenizer or not tokenizer.word_prefix:
+        return
     texts = {"answer_span": "passage"}
-    if tokenizer and tokenizer.name != "byte_bpe":      # whose settings say so, see `settings`
+    if tokenizer.name != "byte_bpe":        # whose settings say so, see `settings`
         texts["tagging"] = "text"
-    for head in texts.keys() & heads:
-        if tokenizer and tokenizer.word_prefix:
-            yield (f"transformers puts no blank before the first word of a {texts[head]}; here it "
-                   "has one.")
+    for head, text in texts.items():
+        if head in heads:
+            yield (f"transformers puts no blank before the first word of a {text}; here it has "
+                   "one.")
 
 
 def settings(tokenizer: Tokenizer, has_segments: bool, length: int | None,
