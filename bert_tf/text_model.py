@@ -265,13 +265,14 @@ def _by_name(labels):
 
 
 def _keep_values(folder, values):
-    """Writes the values of labels, {label: value}, into a task, if none is a text, and no two are
+    """Writes the values of labels, {label: value}, into a task: none if one is a text, or two are
     equal, as 1 and True are in Python."""
     saved = SavedTask.read(folder)
     kept = tuple(values.get(label, label) for label in saved.task.labels)
-    if len({*kept}) == len(kept) and not any(isinstance(value, str) for value in kept):
-        task = dataclasses.replace(saved.task, label_values=kept)
-        dataclasses.replace(saved, task=task).write(folder)
+    if len({*kept}) < len(kept) or any(isinstance(value, str) for value in kept):
+        kept = ()
+    task = dataclasses.replace(saved.task, label_values=kept)
+    dataclasses.replace(saved, task=task).write(folder)
 
 
 def _plain(label, number):

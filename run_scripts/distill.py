@@ -259,8 +259,9 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     options |= {name: saved.options.get(name) for name in getattr(files, "options", {})
                 if name != THRESHOLD}
     with alone(settings) if job.student_layers else contextlib.nullcontext():
-        carry_out(open_run(files, _model_flags(job, saved, settings),
-                           settings, options, teaching), job)
+        opened = open_run(files, _model_flags(job, saved, settings), settings, options, teaching)
+        opened.members[0].task = opened.members[0].task.answering_as(saved.task)
+        carry_out(opened, job)
 
 
 def _defaults(typed: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -180,7 +180,7 @@ def as_trained(task: Task, saved: SavedTask, path: str, is_named: bool,
         name = "--labels" if task.name == OWN else task.name
         raise InputError(f"{path} knows the labels {', '.join(known)}, but {name} has "
                          f"{', '.join(task.labels)}{how}; name another --{flag}.")
-    return task.kind.with_labels(task, known)
+    return task.kind.with_labels(task, known).answering_as(saved.task)
 
 
 def _as_named(task, model):

@@ -229,6 +229,13 @@ class Task:
     def answers(self) -> tuple:
         return self.label_values or self.labels
 
+    def answering_as(self, other: Task) -> Task:
+        """The task with the values of labels in the answers of another, if it has its labels."""
+        values = dict(zip(other.labels, other.label_values))
+        if values.keys() != {*self.labels}:
+            return self
+        return dataclasses.replace(self, label_values=tuple(map(values.get, self.labels)))
+
     def __post_init__(self):
         if isinstance(self.kind, str):
             object.__setattr__(self, "kind", kinds.KINDS[self.kind])

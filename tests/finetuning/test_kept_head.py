@@ -178,6 +178,18 @@ def test_texts_in_memory_may_lack_a_label(base, tmp_path, capsys):
     assert NEW in capsys.readouterr().out and "labels x, z" in repr(model)
 
 
+def test_the_values_of_labels_stay_with_the_head(base, tmp_path):
+    model = bert_tf.TextModel.from_pretrained(base)
+    model.fit(TEXTS, [7, 0] * 4, **GIVEN)
+    model.save(tmp_path / "model")
+    bert_tf.finetune(files_of(tmp_path, "classification", [7, 0] * 4), tmp_path / "model",
+                     tmp_path / "out", **STILL, keep_head=True)
+    assert answers(tmp_path / "out") == answers(tmp_path / "model")
+    assert {*answers(tmp_path / "out")[0]["probabilities"]} == {0, 7}
+    model.fit(TEXTS, ["7", "0"] * 4, **STILL)
+    assert {*model.predict(TEXTS[0])["probabilities"]} == {"0", "7"}
+
+
 def test_trials_begin_with_the_same_head_and_resume(tuned, tmp_path, capsys):
     model = tuned("classification")
     task = {**files_of(tmp_path, "classification", LABELS["classification"]),

@@ -186,6 +186,16 @@ def test_a_student_learns_from_the_mean_of_its_teachers(data, models, tmp_path, 
     assert answer.keys() == {"label", "probabilities"}
 
 
+def test_a_student_answers_with_the_values_of_its_teachers_labels(data, models, tmp_path):
+    teacher = shutil.copytree(models[0], tmp_path / "teacher")
+    saved = SavedTask.read(str(teacher))
+    dataclasses.replace(saved, task=dataclasses.replace(
+        saved.task, label_values=(0, 1))).write(str(teacher))       # of no and yes
+    distilled(data, [str(teacher)], tmp_path / "student", {"num_train_steps": 1}, TaskFlags(
+        data_dir=str(data), **TABLES, labels=["yes", "no"]))
+    assert SavedTask.read(str(tmp_path / "student")).task.answers == (1, 0)
+
+
 @pytest.mark.parametrize("way, own", [("mean", None), ("max", "mean"), (None, "mean"),
                                       ("mean", "truncate")])
 def test_windows_of_a_text_learn_the_answer_to_the_whole_text(data, models, tmp_path, way, own):
