@@ -50,7 +50,7 @@ class Packer:
         ids = tf.pad(ids, [[0, 0], [0, tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)]])
         positions = tf.range(tf.shape(ids, tf.int64)[1])                # [S]
         mask = tf.cast(positions < lengths[:, None], tf.int32)
-        b_start = layout.b_offset(of_a) - layout.cls_between
+        b_start = layout.b_offset(of_a) - layout.of_b
         in_b = (positions >= b_start[:, None]) & (pair[:, None] > 0)
         segments = mask * tf.cast(in_b, tf.int32)
         if layout.cls_last:

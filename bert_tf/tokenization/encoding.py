@@ -155,7 +155,7 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column
     input_mask = (column >= 0) & (column < length)
     input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(vocabulary.pad_id))
-    segment_ids = (column >= b_offset - layout.cls_between) & input_mask & has_b
+    segment_ids = (column >= b_offset - layout.of_b) & input_mask & has_b
     if layout.one_segment:
         segment_ids[:] = False
     if layout.cls_last:

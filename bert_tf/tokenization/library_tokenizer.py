@@ -91,10 +91,13 @@ def _layout(backend, source):
         places["sep"] = separators.pop()
     if before or cls_last:
         places["cls"] = (before or after)[-1]
-    segments = {two.type_ids[two.sequence_ids.index(sequence)] for sequence in (0, 1)}
+    start, of_b = two.sequence_ids.index(1), int(cls_between)
+    segments = two.type_ids[len(before):start + 1]
+    if len({*segments}) > 1:
+        of_b = segments[-1 - size:-1].count(segments[-1])
     # Pairs that are too long are cut as the library cuts them.
-    return Layout(len(before), len(between), len(after), cls_last, cls_between,
-                  longest_first=True, one_segment=len(segments) == 1), places
+    return Layout(len(before), size, len(after), cls_last, cls_between, of_b, longest_first=True,
+                  one_segment=segments[0] == segments[-1]), places
 
 
 def _around(encoding, sequence):

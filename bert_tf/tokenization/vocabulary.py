@@ -37,6 +37,7 @@ class Layout:
     after: int = 1
     cls_last: bool = False  # the sequence ends with the class token, not with a separator
     cls_between: bool = False   # the last token between two texts is the class token, too
+    of_b: int = 0           # of the tokens between, how many have the second text's segment
     halves: bool = False    # each of two texts may have half of a sequence, less two tokens
     pads_left: bool = False     # texts to classify are padded on the left: the class token is last
     pad_segment: int = 0

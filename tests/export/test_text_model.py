@@ -367,7 +367,8 @@ def test_labels_and_no_text(make_model, vocabulary, way, more):
 # Packing
 
 @pytest.mark.parametrize("layout", [
-    Layout(), Layout(1, 2, 1), Layout(0, 1, 2, cls_last=True), Layout(1, 2, 1, cls_between=True)])
+    Layout(), Layout(1, 2, 1), Layout(0, 1, 2, cls_last=True),
+    Layout(1, 2, 1, cls_between=True), Layout(1, 2, 1, cls_between=True, of_b=1)])
 def test_packs_as_outside_the_graph(layout):
     vocabulary = types.SimpleNamespace(layout=layout, cls_id=90, start_id=90, sep_id=91, pad_id=92)
     rng = np.random.default_rng(1)

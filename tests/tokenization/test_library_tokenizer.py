@@ -45,11 +45,11 @@ def _modernbert():
     return peer
 
 
-def _llama_3():
+def _llama_3(between="[SEP] [CLS]:1"):
     """With special tokens at both ends of each text."""
     peer = _modernbert()
     peer.post_processor = processors.TemplateProcessing(
-        "[CLS] $A [SEP]", "[CLS] $A [SEP] [CLS]:1 $B:1 [SEP]:1",
+        "[CLS] $A [SEP]", f"[CLS] $A {between} $B:1 [SEP]:1",
         [(token, peer.token_to_id(token)) for token in ("[CLS]", "[SEP]")])
     return peer
 
@@ -110,6 +110,8 @@ def _herbert(lowercase=False):
 # form -> its maker, the blank in its tokens, and what precedes a word that follows a blank
 FORMS = {"modernbert": (_modernbert, "Ġ", " "), "xlm_roberta": (_xlm_roberta, "▁", ""),
          "gemma": (_gemma, "▁", " "), "llama": (_llama, "▁", ""), "llama 3": (_llama_3, "Ġ", " "),
+         "class of the first": (lambda: _llama_3("[SEP] [CLS]"), "Ġ", " "),
+         "separator of the second": (lambda: _llama_3("[SEP]:1"), "Ġ", " "),
          "herbert": (_herbert, "", ""),
          "lower": (lambda: _herbert(True), "", "")}
 
