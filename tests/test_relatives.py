@@ -54,7 +54,7 @@ REFUSED = {
         "layers": "in local layers of the student a token sees near tokens only"}),
     "neobert": {"even": DISTANCES, "pruning": UNCUT.format("neobert")},
     "eurobert": {"even": DISTANCES, "pruning": UNCUT.format("eurobert"),
-                 **dict.fromkeys(("maps", "zero"), "several heads of this network share")},
+                 "zero": "several heads of this network share"},
     "mpnet": {"even": DISTANCES, "pruning": UNCUT.format("mpnet")},
     **dict.fromkeys(("deberta v2", "deberta v3"), {
         "even": DISTANCES, "pruning": UNCUT.format("deberta-v2"),

@@ -50,6 +50,10 @@ def _places(encoder, heads, form, units):
     config, places = encoder.config, []
     size = config.head_size
     if not isinstance(config, EncoderConfig):
+        if heads and config.shares_values:
+            raise InputError("several heads of this network share their values, so single heads "
+                             "can't be switched off; take a model with as many "
+                             "num_key_value_heads as num_attention_heads.")
         layers = list(attentions(encoder).values())
         for layer, head in heads:
             if not (0 <= layer < len(layers) and 0 <= head < config.num_attention_heads):

@@ -103,8 +103,10 @@ def head_values(attention, x):
     config = attention.config
     if getattr(attention, "layer_norm", None):      # of T5 and ModernBERT
         x = attention.layer_norm(x)
-    # Queries and keys may be in front of the values.
-    values = ops.reshape(attention.value(x)[..., -config.attention_width:], (
+    values = attention.value(x)
+    if hasattr(attention, "split"):     # queries and keys are in front of the values
+        *_, values = attention.split(values)
+    values = ops.reshape(values, (
         *ops.shape(x)[:2], config.num_attention_heads, config.head_size))
     return ops.transpose(values, (0, 2, 1, 3))
 

@@ -26,6 +26,8 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import make_folder, normal_path, write_json
 from bert_tf.flags import REQUIRED, only, option
 from bert_tf.networks import attentions
+from bert_tf.opening import open_model
+from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import SHOWN, TimeLeft
 from run_scripts.finetuning.scoring import kept_scores, open_scored
@@ -65,10 +67,8 @@ class Scorer:
             raise InputError("--reverse_head_mask chooses heads on --choose_split=train, but only "
                              "--dev_file is given; give --train_file too, or --choose_split=dev, "
                              "or for SQuAD --choose_split=predict --choose_examples=0.")
-        self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size)
-        self.name = os.path.basename(normal_path(job.model_dir))
-        self.encoder, self._form = self.model.learner.encoder, job.form
-        config = self.encoder.config
+        SavedTask.require(job.model_dir, "model_dir")
+        config: Any = open_model(job.model_dir).config      # before records are made
         if not isinstance(config, SHOWN) or config.pruned_heads or config.shares_values:
             raise InputError(f"--model_dir: {job.model_dir}, of the type {config.model_type}, is "
                              "not an encoder like BERT's, ModernBERT, EuroBERT, XLNet or T5 with "
@@ -79,6 +79,9 @@ class Scorer:
         if job.form == "uniform" and config.learned_heads < config.num_attention_heads:
             raise InputError(f"--model_dir: some heads of {job.model_dir} look at fixed places, "
                              "which no query changes; give --form=zero.")
+        self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size)
+        self.name = os.path.basename(normal_path(job.model_dir))
+        self.encoder, self._form = self.model.learner.encoder, job.form
         self.split = self.model.split(job.split, job.examples)
         self._kept = kept_scores(job.output_dir, job.model_dir, self.split, form=job.form)
         self.progress: Any = None       # called after each score

@@ -14,7 +14,7 @@ from sklearn.metrics import matthews_corrcoef
 
 import bert_tf
 from bert_tf import analysis, networks, tokenization
-from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
+from bert_tf.config import EncoderConfig, T5Config, UniversalConfig, XLNetConfig
 from bert_tf.data.text.vectors import Texts
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
@@ -488,6 +488,15 @@ def test_heads_that_layers_share(tmp_path):
         heads.main(TaskFlags(), job())
     heads.main(own, job(output_dir=str(tmp_path / "own")))
     assert json.loads((tmp_path / "own" / "heads.json").read_text())["metric"]
+
+
+def test_a_network_without_such_heads_is_refused_before_texts_are_read(tmp_path):
+    write_task(tmp_path / "model", "cola", UniversalConfig(
+        vocab_size=len(TOKENS), hidden_size=16, num_attention_heads=2, intermediate_size=16,
+        num_hidden_layers=1, max_position_embeddings=24), [0, 1, 1, 0, 1, 0])
+    with pytest.raises(InputError, match="model, of the type universal, is not an encoder like"):
+        heads.main(TaskFlags(task="cola", data_dir=str(tmp_path)), heads.HeadsFlags(
+            model_dir=str(tmp_path / "model"), output_dir=str(tmp_path / "out")))
 
 
 def test_fixed_patterns(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ import keras
 from keras import ops
 
 from bert_tf.bert.layers import Embeddings
-from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.encoder import EncoderEmbeddings
 from bert_tf.models.eurobert.config import EuroBertConfig
@@ -36,14 +35,6 @@ class GroupedAttention(RotaryAttention):
             ops.reshape(part, (*ops.shape(part)[:2], -1, config.head_size)) for part in ops.split(
                 joined, [config.hidden_size, config.hidden_size + width], axis=-1))
         return [query, ops.repeat(key, shared, axis=2), ops.repeat(value, shared, axis=2)]
-
-    @property
-    def value(self) -> keras.layers.Dense:
-        if self.config.shares_values:
-            raise InputError("several heads of this network share their values, so single heads "
-                             "can't be read or switched off; take a model with as many "
-                             "num_key_value_heads as num_attention_heads.")
-        return super().value
 
 
 class EuroBertLayer(ModernBertLayer):
