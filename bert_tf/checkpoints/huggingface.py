@@ -266,7 +266,7 @@ def _notes(weights, model):
     if tokenizer.name == "sentencepiece" and tokenizer.has_choice_of_case and (
             "join_quotes" not in tokenizer.settings):
         yield "The tokenizer of transformers reads `` and '' as quotation marks."
-    yield from huggingface_tokenizer.notes(tokenizer, weights.heads)
+    yield from huggingface_tokenizer.notes(weights)
     if weights.config.has_segments and tokenizer.name == "byte_bpe":
         yield ("The tokenizer of transformers gives both texts of a pair the segment 0; give the "
                "model token_type_ids.")

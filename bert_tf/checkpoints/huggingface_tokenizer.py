@@ -4,11 +4,13 @@ file that readers in JavaScript and Rust know."""
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from bert_tf.checkpoints import rules
+from bert_tf.checkpoints.weights import Weights
 from bert_tf.errors import warn
-from bert_tf.files import write_aside
+from bert_tf.files import read_json, write_aside
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.tokenization import unigram
 from bert_tf.tokenization.base import ADDED, Tokenizer
@@ -57,15 +59,24 @@ def _entry(content, **more):
     return {"content": content, **dict.fromkeys(_ADDED_KEYS[1:], False), "special": True, **more}
 
 
-def notes(tokenizer: Tokenizer | None, heads: Collection[str]) -> Iterator[str]:
+def _reads_passages_as_texts(file):
+    """Whether the model in the folder of a file reads passages as transformers does."""
+    if path := rules.beside(file, "task.json"):
+        return read_json(path).get("options", {}).get("squad_style") == "transformers"
+    return rules.beside(file, "config.json") is not None
+
+
+def notes(weights: Weights) -> Iterator[str]:
     """Yields sentences on texts whose first word follows a blank here, and not in transformers."""
+    tokenizer, texts = weights.tokenizer, {}
     if not tokenizer or not tokenizer.word_prefix:
         return
-    texts = {"answer_span": "passage"}
+    if not _reads_passages_as_texts(weights.origin.file):
+        texts["answer_span"] = "passage"
     if tokenizer.name != "byte_bpe":        # whose settings say so, see `settings`
         texts["tagging"] = "text"
     for head, text in texts.items():
-        if head in heads:
+        if head in weights.heads:
             yield (f"transformers puts no blank before the first word of a {text}; here it has "
                    "one.")
 

@@ -275,6 +275,11 @@ def test_passages_of_roberta_are_read_as_transformers_reads_them(tmp_path):
     assert (text(0, 0), text(*spans.answers[0])) == ("he", "said")
     assert text(0, len(spans.passages.ids) - 1) == context
     assert bert_tf.Predictor(tmp_path / "hf")(("he?", context))["answer"] in context
+    convert(tmp_path / "hf", tmp_path / "ours", "keras")
+    model.saved.write(tmp_path / "ours")
+    for source in ("hf", "ours"):
+        account = convert(tmp_path / source, tmp_path / f"hf of {source}", "huggingface")
+        assert "no blank before" not in str(account)
 
 
 def test_a_roberta_whose_tokenizer_tells_texts_apart_is_refused(tmp_path):

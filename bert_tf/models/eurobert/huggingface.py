@@ -178,7 +178,7 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
 def table_for(weights: Weights, theirs: Mapping[str, str] = NAMES) -> Format:
     """The table to write `weights` with; InputError if no model there has all of its heads."""
     return table(theirs, task_of(weights), not heads_of(weights),
-                 huggingface_tokenizer.notes(weights.tokenizer, weights.heads))
+                 huggingface_tokenizer.notes(weights))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:

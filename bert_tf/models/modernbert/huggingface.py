@@ -139,7 +139,7 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source} has the heads masked_lm and {task}, but a Hugging "
                          f"Face class has one head; give --leave_out=masked_lm.")
     return _table(_PREFIX * bool(task or "masked_lm" in weights.heads), task, (
-        *_NOTES.get(task, ()), *huggingface_tokenizer.notes(weights.tokenizer, weights.heads)))
+        *_NOTES.get(task, ()), *huggingface_tokenizer.notes(weights)))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
