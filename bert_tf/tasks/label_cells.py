@@ -54,6 +54,8 @@ class _Cell(NamedTuple):
 def _opened(cell):
     """The `_Cell` of a value in a row; ValueError if it can't name labels."""
     cell = getattr(cell, "tolist", lambda: cell)()
+    if isinstance(cell, dict) and "choices" in cell:        # of Label Studio
+        cell = cell["choices"]
     if isinstance(cell, (list, tuple)):
         items = list(map(plain_label, cell))
         if None in items:
@@ -71,7 +73,7 @@ def _opened(cell):
     value = None
     with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(text)
-    if isinstance(value, list):
+    if value and isinstance(value, (dict, list)):
         return _opened(value)
     items = tuple(_items_in(text[1:-1]))
     if "..." in items:
@@ -193,7 +195,7 @@ def form_of_cells(cells: Iterable[tuple[int, Any]], labels: Sequence[str], path:
                              f"are read as a part of names here; leave them out, or {_ADVICE}.")
     names = {cell.text for cell in lines if cell.items is None and cell.text}   # C is not in C++
     joined = [name for name in sorted(names) if not (separator or labels)
-              and len(parts := re.split(r"[\s/+&]+", name)) > 1 and names.issuperset(parts)]
+              and len(parts := re.split(r"[\s/+&#]+", name)) > 1 and names.issuperset(parts)]
     if joined:
         warn(f"{path}, line {lines[_Cell(None, joined[0])]}: {joined[0]!r} is one label, though "
              "its parts are labels too, since blanks and the like separate no labels; "

@@ -53,8 +53,10 @@ def same(found, rows=ROWS):
     lambda row: str(np.array(row, dtype=object)), lambda row: str(list(map(np.str_, row))),
     lambda row: repr(np.array(row, dtype=object)), lambda row: repr(np.array(row, str)),
     lambda row: "[" + ", ".join(row) + "]", lambda row: str(set(row)),
-    lambda row: str(frozenset(row))],
-    ids="comma semicolon bar blanks wide python json numpy typed array str bare set frozen".split())
+    lambda row: str(frozenset(row)),
+    lambda row: json.dumps({"choices": row}) if row[1:] else "".join(row)],
+    ids="comma semicolon bar blanks wide python json numpy typed array str bare set frozen "
+        "label_studio".split())
 def test_names_in_a_cell(form, tmp_path):
     path = write(tmp_path / "train.csv", [form(row) for row in ROWS])
     labels, found = read(path)
@@ -167,6 +169,7 @@ def test_small_files_and_known_labels(cells, labels, expected, tmp_path):
 
 @pytest.mark.parametrize("cells, is_told", [
     (["haze", "haze primary", "primary"], True), (["a/b", "b", "a"], True),
+    (["a#b", "b", "a"], True),
     (["insult", "severe insult"], False), ([["a", "b"], ["a b"]], False), (["a b,a", "b"], False),
     (["C", "C++", ""], False)])
 def test_labels_between_marks_that_separate_none_are_told(cells, is_told, tmp_path, capsys):
