@@ -17,15 +17,9 @@ _DTYPES = ("<f2", "<f4", "<f8", "<i4", "<i8")
 def tensors(data: bytes, source: str) -> dict[str, Tensor]:
     """Returns an HDF5 file's `Tensor`s by their paths; InputError, which names `source`, if it is
     damaged, or more than plain arrays in groups."""
-    by_path = {}
+    by_path, links = {}, []
 
-    def add(name, link):
-        path = name.decode()
-        if link.type != h5py.h5l.TYPE_HARD:
-            raise ValueError(f"{path} is a link")
-        item = h5py.h5o.open(file.id, name)
-        if not isinstance(item, h5py.h5d.DatasetID):
-            return
+    def add(path, item):
         shape, dtype, size = item.shape, item.dtype, math.prod(item.shape)
         if dtype.str not in _DTYPES:
             by_path[path] = Tensor(path, shape, "another type", None)
@@ -39,7 +33,13 @@ def tensors(data: bytes, source: str) -> dict[str, Tensor]:
     try:
         # Its identifiers: h5py's groups and data sets take three times as long to make.
         with h5py.File(io.BytesIO(data)) as file:
-            file.id.links.visit(add, info=True)
+            file.id.links.visit(lambda name, link: links.append((name, link.type)), info=True)
+            for name, kind in links:
+                if kind != h5py.h5l.TYPE_HARD:
+                    raise ValueError(f"{name.decode()} is a link")
+                item = h5py.h5o.open(file.id, name)
+                if isinstance(item, h5py.h5d.DatasetID):
+                    add(name.decode(), item)
     except Exception as error:      # as the damage has it
         raise InputError(f"{source}: can't be read as the HDF5 of Keras ({error}).") from error
     return by_path

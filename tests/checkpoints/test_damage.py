@@ -321,6 +321,7 @@ def test_compressed_archives_are_refused(folders, tmp_path):
     lambda file: file.create_dataset("x", data=np.zeros(1000), compression="gzip"),
     lambda file: file.create_dataset("x", (1 << 40,), "f4", chunks=(1 << 10,)),
     lambda file: file.create_dataset("x", (10,), "f4", external=[("secret", 0, 40)]),
+    lambda file: file.__setitem__("x", h5py.Empty("f4")),
     lambda file: file.__setitem__("x", h5py.SoftLink("/y")),
     lambda file: file.__setitem__("x", h5py.ExternalLink("other.h5", "/y"))])
 def test_hdf5_that_is_not_plain(make, tmp_path):
