@@ -211,8 +211,9 @@ def _check_segments(member):
     if not model.tokenizer.vocabulary.layout.one_segment or task.kind.num_texts(task) == 1:
         return
     name, arguments = member.head()
-    head = getattr(objectives, HEADS[name].objective)(model.config, **arguments)
-    if "segment_ids" in head.sequences:
+    # The class tells, or the argument: a head of LSTMs takes seconds to make.
+    kind = getattr(objectives, HEADS[name].objective)
+    if "segment_ids" in kind.sequences or arguments.get("pairs"):
         raise InputError(f"The head of {task.name} finds the second text by its segment, and the "
                          f"tokenizer of {model.path} gives both texts the segment 0; choose "
                          "another with --head, --squad_style or --answer_opt.")
