@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -57,12 +58,14 @@ def calling(names: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def naming(source: str | os.PathLike) -> Iterator[None]:
-    """Puts a source, such as a file, before the message of an InputError that the block raises."""
+def naming(source: str | os.PathLike, keys: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Puts a source, such as a file, before the message of an InputError that the block raises.
+    `keys`: {our name of a setting: the source's}, for the names in the message."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+        message = re.sub(r"\w+", lambda word: (keys or {}).get(word[0]) or word[0], str(error))
+        raise InputError(f"{source}: {message}") from error
 
 
 def check_least(name: str, value: Any, least: int = 1) -> None:

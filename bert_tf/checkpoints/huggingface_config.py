@@ -106,7 +106,7 @@ def read_config(values: dict[str, Any], kind: str, path: str, model: Model | Non
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - unused_positions(model, values)
     activations = {"hidden_act": "gelu", **ours}
-    with naming(path):
+    with naming(path, model.names):
         config = config_from_dict(ours | {key: our_activation(key, activations[key])
                                           for key in _ACTIVATED if key in activations})
     if "num_hidden_groups" in model.keys:

@@ -41,11 +41,11 @@ _CLASS = {"module": "keras_hub.src.models.bert.bert_backbone", "class_name": "Be
           "registered_name": "keras_hub>BertBackbone"}
 # The versions that write such a preset.
 _METADATA = {"keras_version": "3.15.1", "keras_hub_version": "0.32.0"}
-# Our names by keras-hub's, which has one dropout rate.
-_SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
-          "num_heads": "num_attention_heads", "hidden_dim": "hidden_size",
-          "intermediate_dim": "intermediate_size", "dropout": "hidden_dropout_prob",
-          "max_sequence_length": "max_position_embeddings", "num_segments": "type_vocab_size"}
+# keras-hub's names by ours; it has one dropout rate.
+_SIZES = {"vocab_size": "vocabulary_size", "num_hidden_layers": "num_layers",
+          "num_attention_heads": "num_heads", "hidden_size": "hidden_dim",
+          "intermediate_size": "intermediate_dim", "hidden_dropout_prob": "dropout",
+          "max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
 
 
 def find(path: str) -> str | None:
@@ -57,8 +57,8 @@ def _config(path):
     sizes = values.get("config")
     if values.get("class_name") != _CLASS["class_name"] or not isinstance(sizes, dict):
         raise InputError(f"{path} must describe keras-hub's BertBackbone.")
-    ours = {ours: sizes[key] for key, ours in _SIZES.items() if key in sizes}
-    with naming(path):
+    ours = {ours: sizes[key] for ours, key in _SIZES.items() if key in sizes}
+    with naming(path, _SIZES):
         return EncoderConfig.from_dict({
             **ours, "attention_probs_dropout_prob": ours.get("hidden_dropout_prob", 0.1)})
 
@@ -98,7 +98,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     with h5py.File(os.path.join(folder, _WEIGHTS), "w") as file:
         for name, tensor in tensors.items():
             file[name.replace("encoder_0/", "encoder/")] = as_float32(tensor, weights.source)
-    config = {key: getattr(weights.config, ours) for key, ours in _SIZES.items()}
+    config = {key: getattr(weights.config, ours) for ours, key in _SIZES.items()}
     write_json(os.path.join(folder, "config.json"), {**_CLASS, "config": config})
     write_json(os.path.join(folder, "metadata.json"), _METADATA)
     if weights.tokenizer:

@@ -1,8 +1,10 @@
 """Hugging Face's types of models beside BERT, against their own code's files and outputs."""
 
+import itertools
 import json
 import math
 import pathlib
+import re
 import shutil
 import warnings
 
@@ -15,7 +17,13 @@ import bert_tf
 from bert_tf import checkpoints, training
 from bert_tf.checkpoints import convert
 from bert_tf.checkpoints.huggingface_config import read_config
-from bert_tf.config import EncoderConfig, GPTConfig, MobileBertConfig, XLNetConfig
+from bert_tf.config import (
+    EncoderConfig,
+    GPTConfig,
+    MobileBertConfig,
+    XLNetConfig,
+    config_from_dict,
+)
 from bert_tf.errors import InputError
 from bert_tf.layers.functions import ACTIVATIONS
 from bert_tf.models.gpt import huggingface as huggingface_gpt
@@ -324,6 +332,37 @@ def test_a_key_that_a_type_does_not_have_changes_nothing():
         known, "distilbert", "config.json")
     bert = {"vocab_size": 9, "layer_norm_eps": 0.05}
     assert read_config(bert, "bert", "config.json").layer_norm_eps == 0.05
+
+
+SIZES = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "intermediate_size": 8, "max_position_embeddings": 12}
+TYPES = {
+    **dict.fromkeys(("bert", "roberta", "electra", "modernbert", "mpnet", "deberta-v2", "eurobert",
+                     "neobert"), SIZES),
+    "albert": {**SIZES, "num_hidden_groups": 1}, "mobilebert": {**SIZES, "embedding_size": 4},
+    "distilbert": {**SIZES, "type_vocab_size": 1, "pooler_type": "first_token_relu"},
+    "openai-gpt": {**SIZES, "vocab_size": 12, "intermediate_size": 32},
+    "xlnet": {"vocab_size": 9, "d_model": 8, "n_layer": 1, "n_head": 2, "d_head": 4, "d_inner": 8},
+    "t5": {"vocab_size": 9, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_error_names_the_key_of_the_file(kind, tmp_path):
+    """Whatever it is called here."""
+    build(config_from_dict({**TYPES[kind], "model_type": kind})).save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    path = tmp_path / "hf" / "config.json"
+    values, refused = json.loads(path.read_text()), set()
+    for key, value in itertools.product(values.keys() - {"model_type"}, ("x", None, -1)):
+        path.write_text(json.dumps({**values, key: value}))
+        try:
+            checkpoints.read(path.parent)
+        except InputError as error:
+            # A default in place of null may be of another network than the weights.
+            if value is not None or "config.json: " in str(error):
+                assert re.search(rf"config.json: .*\b{key}\b", str(error)), (key, value)
+                refused.add(key)
+    assert len(refused) > 7
 
 
 def test_padding_that_gives_positions_is_a_number():

@@ -73,6 +73,9 @@ def test_what_a_format_can_not_hold_is_refused(tmp_path):
     checkpoints.convert(str(tmp_path / "erf.keras"), str(tmp_path / "out"), "google", changed)
     values = json.loads((tmp_path / "out" / "xlnet_config.json").read_text())
     assert values["ff_activation"] == "gelu" and values["n_token"] == 30
+    (tmp_path / "out" / "xlnet_config.json").write_text(json.dumps({**values, "n_token": "x"}))
+    with pytest.raises(InputError, match="xlnet_config.json: n_token must be a whole number"):
+        checkpoints.read(tmp_path / "out")
 
 
 @pytest.mark.parametrize("projects", (True, False))

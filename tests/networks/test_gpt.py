@@ -211,7 +211,7 @@ def test_heads_of_a_conversion(tmp_path):
     (2, {}, "tensor 'lm_head.weight' differs from 'transformer.tokens_embed.weight'"),
     (1, {"summary_type": "first"}, "config.json: summary_type must be 'cls_index', not 'first'"),
     (1, {"summary_activation": "tanh"}, "summary_activation must be None, not 'tanh'"),
-    (1, {"n_embd": None}, "config.json: hidden_size"), (1, {"n_embd": [8]}, "hidden_size")])
+    (1, {"n_embd": None}, "config.json: n_embd must be"), (1, {"n_embd": [8]}, "n_embd must be")])
 def test_other_heads_of_transformers_are_refused(factor, values, told, tmp_path):
     Learner(GPT(TINY), [MultipleChoice(TINY)]).save(tmp_path / "model.keras")
     checkpoints.convert(str(tmp_path), str(tmp_path / "hf"), "huggingface")

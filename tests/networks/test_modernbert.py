@@ -212,10 +212,10 @@ def test_a_kind_without_settings_has_the_theta_beside_or_the_default(values, the
     ({"layer_types": ["full_attention"] * 3}, "layer_types names 3 layers, but"),
     ({"layer_types": ["full_attention"] * 3 + ["other"]}, "layer_types must be a list"),
     ({"local_attention": 9}, "local_attention must be even"),
-    ({"global_rope_theta": None}, "global_rope_theta must be a number, not None"),
-    ({"global_rope_theta": 0}, "global_rope_theta must be above 0"),
+    ({"global_rope_theta": None}, "global_rope_theta must be a number above 0, not None"),
+    ({"global_rope_theta": 0}, "global_rope_theta must be a number above 0, not 0"),
     ({"rope_parameters": {"full_attention": {"rope_theta": None}}}, "rope_theta of full_attention "
-     "must be a number, not None"),
+     "must be a number above 0, not None"),
     ({"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters must have settings for "
      "full_attention and sliding_attention, not {'rope_theta': 1.0}"),
     ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type must be 'default'"),

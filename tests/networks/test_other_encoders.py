@@ -248,7 +248,7 @@ def test_eurobert_in_bfloat16_and_with_layers_computed_again():
 @pytest.mark.parametrize("name, change, said", [
     ("eurobert", {"num_key_value_heads": 3}, "num_key_value_heads .3. must divide num_attention"),
     ("eurobert", {"head_dim": 8}, "head_dim must be hidden_size / num_attention_heads .4., not 8"),
-    ("eurobert", {"rope_parameters": {"rope_theta": None}}, "rope_theta must be a number, not N"),
+    ("eurobert", {"rope_parameters": {"rope_theta": None}}, "rope_theta must be a number above"),
     ("eurobert", {"rope_parameters": {"rope_type": "yarn"}}, "rope_type must be 'default', not 'y"),
     ("eurobert", {"rope_scaling": {"factor": 2}}, "rope_scaling must be null, not {'factor': 2}"),
     ("eurobert", {"rope_parameters": "x"}, "rope_parameters must have one rope_theta of all"),

@@ -110,13 +110,14 @@ def _tensor(path):
 
 
 def _read_config(path):
-    values = dict(files.read_json(path))
-    values["type_vocab_size"] = values.pop("sent_type_vocab_size", None) or values.get(
-        "type_vocab_size", 2)
+    values, keys = dict(files.read_json(path)), {}
+    if types := values.pop("sent_type_vocab_size", None):
+        values["type_vocab_size"], keys = types, {"type_vocab_size": "sent_type_vocab_size"}
+    values.setdefault("type_vocab_size", 2)
     act = values.get("hidden_act")
     values["hidden_act"] = _GELU.get(act, act)
     values.setdefault("intermediate_size", 4 * values.get("hidden_size", 0))
-    with naming(path):
+    with naming(path, keys):
         return EncoderConfig.from_dict({"layer_norm_eps": _EPSILON, **values,
                                         "model_type": "ernie"})
 

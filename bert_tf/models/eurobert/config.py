@@ -16,7 +16,7 @@ from bert_tf.config.sizes import (
     whole,
 )
 from bert_tf.errors import InputError
-from bert_tf.models.modernbert.config import GLOBAL, ModernBertConfig
+from bert_tf.models.modernbert.config import GLOBAL, ModernBertConfig, check_rotary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,15 +69,10 @@ class EuroBertConfig(Sizes):
     def __post_init__(self):
         super().__post_init__()
         check_sizes(self)
-        if self.head_size % 2:
-            raise InputError(f"hidden_size ({self.hidden_size}) must be an even multiple of "
-                             f"num_attention_heads ({self.num_attention_heads}): rotary "
-                             "embeddings turn pairs.")
+        check_rotary(self, ("rope_theta",))
         if self.num_attention_heads % self.key_value_heads:
             raise InputError(f"num_key_value_heads ({self.num_key_value_heads}) must divide "
                              f"num_attention_heads ({self.num_attention_heads}).")
-        if not self.rope_theta:
-            raise InputError("rope_theta must be above 0.")
 
     @property
     def key_value_heads(self) -> int:

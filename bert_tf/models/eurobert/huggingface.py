@@ -10,11 +10,11 @@ from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_models import DENSE, TABLE
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
-from bert_tf.checkpoints.weights import Weights, only_head
+from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import EuroBertConfig, Sizes
 from bert_tf.errors import InputError, naming
 from bert_tf.heads import HEADS
-from bert_tf.models.modernbert.huggingface import ROLES, checked_theta
+from bert_tf.models.modernbert.huggingface import ROLES, checked_theta, task_of
 from bert_tf.tokenization.library_settings import settings_beside
 
 TYPE = "eurobert"
@@ -74,16 +74,6 @@ def source(file: str, values: dict, tensors: dict[str, Tensor], config: Sizes,
                   safetensors_files.labels(values, file), table_of=table_of)
 
 
-def task_of(weights: Weights) -> str | None:
-    """The head of a task that a file of `weights` holds; InputError if no class in Hugging Face's
-    format has all of its heads."""
-    task = only_head(weights, _TASKS, "Hugging Face's checkpoints call each of them classifier")
-    if task and "masked_lm" in weights.heads:
-        raise InputError(f"{weights.source} has the heads masked_lm and {task}, but a Hugging "
-                         "Face class has one head; give --leave_out=masked_lm.")
-    return task
-
-
 def heads_of(weights: Weights) -> set[str]:
     """The heads of `weights` that a file holds."""
     return {"masked_lm", *_TASKS}.intersection(weights.heads)
@@ -91,7 +81,7 @@ def heads_of(weights: Weights) -> set[str]:
 
 def written(weights: Weights, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """The values of the `tensors` of a file, without the pooler's where no classifier reads it."""
-    task = task_of(weights)
+    task = task_of(weights, _TASKS)
     is_read = task and HEADS[task].is_pooled
     return {name: tensor.read() for name, tensor in tensors.items()
             if is_read or not name.startswith("dense.")}
@@ -167,7 +157,7 @@ def _read_config(values):
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files; InputError if their configuration describes another
     network."""
-    with naming(rules.beside(file, "config.json")):
+    with naming(rules.beside(file, "config.json"), _KEYS):
         config = _read_config(values)
     tensors, words = _join(tensors, file), f"{NAMES['words']}.weight"
     if values.get(_TIES) and words in tensors and "classifier.bias" not in tensors:
@@ -177,7 +167,7 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
 
 def table_for(weights: Weights, theirs: Mapping[str, str] = NAMES) -> Format:
     """The table to write `weights` with; InputError if no model there has all of its heads."""
-    return table(theirs, task_of(weights), not heads_of(weights),
+    return table(theirs, task_of(weights, _TASKS), not heads_of(weights),
                  huggingface_tokenizer.notes(weights))
 
 

@@ -44,7 +44,7 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
         tensors[words] = openai_gpt.add_special(tensors[words])
         ours["vocab_size"] = tensors[words].shape[0]
         notes = (openai_gpt.SPECIAL_NOTE,)
-    with naming(path):
+    with naming(path, {name: key for key, name in _KEYS.items()}):
         config = GPTConfig.from_dict({**ours, "hidden_act": our_activation(
             "afn", values.get("afn", "gelu"), _ACTIVATIONS)})
     return Source(file, config, openai_gpt.split(tensors), openai_gpt.table(prefix),

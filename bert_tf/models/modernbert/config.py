@@ -21,6 +21,19 @@ from bert_tf.errors import InputError, counted
 # The kinds of layers: of which all tokens see each other, or only near ones.
 GLOBAL, LOCAL = KINDS = ("full_attention", "sliding_attention")
 _MOST = 1e12        # a larger theta is a slip
+_THETAS = "global_rope_theta", "local_rope_theta"
+
+
+def check_rotary(config: Sizes, keys: Sequence[str]) -> None:
+    """Raises InputError if heads can't be turned pair by pair, or the base of the angles at one of
+    `keys` is 0."""
+    if config.head_size % 2:
+        raise InputError(f"hidden_size ({config.hidden_size}) must be an even multiple of "
+                         f"num_attention_heads ({config.num_attention_heads}): rotary embeddings "
+                         "turn pairs.")
+    for key in keys:
+        if not getattr(config, key):
+            raise InputError(f"{key} must be above 0.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +100,10 @@ class ModernBertConfig(Sizes):
     def __post_init__(self):
         super().__post_init__()
         check_sizes(self)
-        if self.head_size % 2:
-            raise InputError(f"hidden_size ({self.hidden_size}) must be an even multiple of "
-                             f"num_attention_heads ({self.num_attention_heads}): rotary "
-                             "embeddings turn pairs.")
+        check_rotary(self, _THETAS)
         if self.local_attention % 2:
             raise InputError(f"local_attention must be even, since half of it lies on each side of "
                              f"a token, not {self.local_attention}.")
-        for key in ("global_rope_theta", "local_rope_theta"):
-            if not getattr(self, key):
-                raise InputError(f"{key} must be above 0.")
         kinds = self.layer_types
         if kinds is None:
             return

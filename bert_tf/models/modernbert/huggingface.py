@@ -1,6 +1,7 @@
 """Hugging Face's files of ModernBERT (transformers, `ModernBertModel` and the classes on top)."""
 
 import dataclasses
+from collections.abc import Collection
 
 from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
@@ -88,8 +89,8 @@ def checked_theta(values: dict, settings: dict, key: str, default: float) -> flo
     if form != "default":
         raise InputError(f"rope_type must be 'default', not {form!r}.")
     theta = settings.get("rope_theta", values.get(key, default))
-    if not isinstance(theta, (int, float)) or isinstance(theta, bool):
-        raise InputError(f"{key} must be a number, not {theta!r}.")
+    if not isinstance(theta, (int, float)) or isinstance(theta, bool) or not theta > 0:
+        raise InputError(f"{key} must be a number above 0, not {theta!r}.")
     return theta
 
 
@@ -110,7 +111,7 @@ def _read_config(values):
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files; InputError if their configuration describes another
     network, or a copy differs from its tensor."""
-    with naming(rules.beside(file, "config.json")):
+    with naming(rules.beside(file, "config.json"), {**_KEYS, **_ACTIVATIONS}):
         config = _read_config(values)
     prefix = _PREFIX * any(name.startswith(_PREFIX) for name in tensors)
     tensors, words = dict(tensors), f"{prefix}{_WORDS}"
@@ -132,12 +133,19 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
                   safetensors_files.labels(values, file), table_of=table_of)
 
 
-def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with; InputError if no model there has all of its heads."""
-    task = only_head(weights, _TASKS, "Hugging Face's checkpoints call each of them classifier")
+def task_of(weights: Weights, tasks: Collection[str] = _TASKS) -> str | None:
+    """The head of one of some tasks that a file of `weights` holds; InputError if no class in
+    Hugging Face's format has all of its heads."""
+    task = only_head(weights, tasks, "Hugging Face's checkpoints call each of them classifier")
     if task and "masked_lm" in weights.heads:
         raise InputError(f"{weights.source} has the heads masked_lm and {task}, but a Hugging "
-                         f"Face class has one head; give --leave_out=masked_lm.")
+                         "Face class has one head; give --leave_out=masked_lm.")
+    return task
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with; InputError if no model there has all of its heads."""
+    task = task_of(weights)
     return _table(_PREFIX * bool(task or "masked_lm" in weights.heads), task, (
         *_NOTES.get(task, ()), *huggingface_tokenizer.notes(weights)))
 

@@ -57,7 +57,7 @@ def _read_config(values):
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     """The `Source` of the original's files; InputError if their configuration describes another
     network."""
-    with naming(rules.beside(file, "config.json")):
+    with naming(rules.beside(file, "config.json"), _KEYS):
         config = _read_config(values)
     rows = _rows(config)
     tensors = {name: tensor.changed(lambda matrix: matrix[rows]) if name.endswith(_QKV) else tensor

@@ -13,7 +13,7 @@ from bert_tf.checkpoints import hdf5, rules
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, check_heads
 from bert_tf.config import ElmoConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import is_file, is_folder, match_names, open_file, read_json, write_json
 from bert_tf.tokenization import open_tokenizer
 
@@ -22,6 +22,9 @@ h5py = lazy_loader.load("h5py")
 _WAYS = ("forward", "backward")
 _MOST = 64          # convolutions, highway layers, LSTMs each way
 _ENDING, _OPTIONS = "weights.hdf5", "options.json"
+# Keys of options.json, by our names.
+_THEIRS = {"vocab_size": "n_tokens_vocab", "hidden_dropout_prob": "dropout",
+           "char_embedding_dim": "dim"}
 _VOCABULARY = 793_471       # of the released models, where nothing says otherwise
 
 
@@ -75,11 +78,10 @@ def _config(file, tensors):
             sizes |= {"filters": cnn["filters"], "char_embedding_dim": cnn["embedding"]["dim"],
                       "n_highway": cnn.get("n_highway") or 0, "activation": cnn["activation"],
                       "max_characters_per_token": cnn["max_characters_per_token"]}
-        return ElmoConfig(**sizes)
+        with naming(path, _THEIRS):
+            return ElmoConfig(**sizes)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not describe a bilm-tf model ({error!r}).") from error
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def read(file: str) -> Source:

@@ -42,10 +42,12 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
         if values.get(key) not in (None, only):
             raise InputError(f"{path}: {key} must be {only}, as in T5, not {values[key]!r}.")
     ours = {key: values[key] for key in _KEYS if key in values}
+    keys = {}
     # transformers 5 always writes that they are tied.
     if "scale_decoder_outputs" in values:
-        ours["tie_word_embeddings"] = values["scale_decoder_outputs"]
-    with naming(path):
+        keys = {"tie_word_embeddings": "scale_decoder_outputs"}
+        ours |= {key: values[theirs] for key, theirs in keys.items()}
+    with naming(path, keys):
         config = T5Config.from_dict(ours)
     if config.num_decoder_layers == config.num_layers:
         config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})

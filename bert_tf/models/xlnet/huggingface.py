@@ -1,11 +1,13 @@
 """Hugging Face's files of XLNet (transformers, `XLNetModel` and the classes on top of it)."""
 
+import dataclasses
+
 from bert_tf.checkpoints import huggingface_config, huggingface_tokenizer, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_models import DENSE, NORM
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import XLNetConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.models.xlnet import weights as original
 
 TYPE = "xlnet"
@@ -73,34 +75,33 @@ def _read_config(values, tensors, beams):
     act = huggingface_config.our_activation("ff_activation", values.get("ff_activation", "gelu"))
     for key, only in _FIXED.items():
         if values.get(key, only) != only:
-            raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
+            raise InputError(f"{key} must be {only!r}, not {values[key]!r}.")
     for key, width in beams.items():
         if type(width) is not int or width < 1:
-            raise InputError(f"{key} must be a number from 1, not {width!r}")
+            raise InputError(f"{key} must be a number from 1, not {width!r}.")
     # The activation counts without a projection too, but only before these logits.
     summary = values.get("summary_activation", "tanh")
     projects, has_summary = values.get("summary_use_proj", True), "logits_proj.weight" in tensors
     if has_summary and projects and summary != "tanh":
-        raise InputError(f"summary_activation must be 'tanh', not {summary!r}")
+        raise InputError(f"summary_activation must be 'tanh', not {summary!r}.")
     if has_summary and not projects and summary:
         raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
-                         f"{summary!r}")
+                         f"{summary!r}.")
     ours = {name: values[key] for key, name in _KEYS.items() if values.get(key) is not None}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
-    width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
     # Its layers never share biases, whatever untie_r says.
-    return XLNetConfig.from_dict({**ours, "ff_activation": act, "d_head": width // heads,
-                                  "untie_r": True})
+    config = XLNetConfig.from_dict({**ours, "ff_activation": act, "untie_r": True})
+    if config.d_model % config.n_head:
+        raise InputError(f"d_model ({config.d_model}) must be a multiple of n_head "
+                         f"({config.n_head}).")
+    return dataclasses.replace(config, d_head=config.d_model // config.n_head)
 
 
 def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     has_beams = "start_logits.dense.bias" in tensors
     beams = {key: values.get(key, 5) for key in _BEAMS if has_beams}
-    try:
+    with naming(rules.beside(file, "config.json"), {ours: key for key, ours in _KEYS.items()}):
         config = _read_config(values, tensors, beams)
-    except (InputError, TypeError, ZeroDivisionError) as error:
-        path = rules.beside(file, "config.json")
-        raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
     has_prefix = any(name.startswith("transformer.") for name in tensors)
     prefix = "transformer." if has_prefix else ""
     words, tensors = f"{prefix}word_embedding.weight", dict(tensors)

@@ -10,7 +10,7 @@ from bert_tf.checkpoints import google, rules
 from bert_tf.checkpoints.rules import DENSE, NORM, SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, only_head
 from bert_tf.config import XLNetConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, naming
 from bert_tf.files import read_json, write_json
 
 CONFIG, PREFIX = "xlnet_config.json", "xlnet_model.ckpt"
@@ -82,9 +82,13 @@ def _config_of(prefix, tensors):
             _TASK.match(name) for name in tensors):
         summary = {}        # which a checkpoint of pre-training has not
     path = rules.beside(prefix, CONFIG) or rules.beside(prefix, rules.CONFIG)
+    if path:
+        values, keys = read_json(path), {}
+        if "n_token" in values:
+            keys = {"vocab_size": "n_token"}
+        with naming(path, keys):
+            return XLNetConfig.from_dict({**summary, **values}), ()
     try:
-        if path:
-            return XLNetConfig.from_dict({**summary, **read_json(path)}), ()
         query, inner = (tensors[f"{_BODY}/layer_0/{name}/kernel"].shape
                         for name in ("rel_attn/q", "ff/layer_1"))
         return XLNetConfig(
@@ -94,7 +98,7 @@ def _config_of(prefix, tensors):
             untie_r=len(tensors[f"{_BODY}/r_w_bias"].shape) == 3, **summary), (
                 "The configuration is that of the shapes.",)
     except (InputError, KeyError, IndexError) as error:
-        raise InputError(f"{path or prefix} does not describe an XLNet ({error})") from None
+        raise InputError(f"{prefix} does not describe an XLNet ({error})") from None
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
