@@ -222,6 +222,27 @@ def test_a_classifier_of_eurobert_reads_what_it_was_trained_with(pooling, of_wei
                    ) < TOLERANCE
 
 
+def test_tied_words_of_eurobert_are_written_apart(test_data, tmp_path):
+    """Which transformers reads as two equal matrices."""
+    golden = test_data / "golden" / "other_encoders" / "eurobert"
+    expected, folder = dict(np.load(f"{golden}.npz")), shutil.copytree(golden, tmp_path / "tied")
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["lm_head.weight"]
+    save_file(tensors, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": True}))
+    convert(folder, tmp_path / "apart", "huggingface")
+    assert not json.loads((tmp_path / "apart/config.json").read_text())["tie_word_embeddings"]
+    words = load_file(tmp_path / "apart/model.safetensors")["lm_head.weight"]
+    np.testing.assert_array_equal(words, tensors["model.embed_tokens.weight"])
+    batch, tokens = features(expected), expected["attention_mask"] == 1
+    everywhere = np.broadcast_to(np.arange(tokens.shape[1], dtype="int32"), tokens.shape)
+    for source in (folder, tmp_path / "apart"):
+        logits = bert_tf.open_model(source).learner(heads=[("MaskedLM", {})])(
+            {**batch, "masked_lm_positions": everywhere})["masked_lm"]
+        assert off(logits, expected["hidden/2"] @ words.T, tokens) < TOLERANCE
+
+
 def test_eurobert_in_bfloat16_and_with_layers_computed_again():
     keras.utils.set_random_seed(1)
     config = bert_tf.config.config_from_dict({
