@@ -307,6 +307,14 @@ def test_a_part_of_a_joined_matrix_that_is_missing_or_wrong(part, change, said, 
         checkpoints.read(folder)
 
 
+def test_a_tagger_of_neobert_is_not_written_for_code_without_such_a_class(tmp_path):
+    config = bert_tf.config.config_from_dict({**SIZES, "model_type": "neobert"})
+    bert_tf.Learner(networks.build(config), [bert_tf.Tagging(config, 3)]).save(
+        tmp_path / "model.keras")
+    with pytest.raises(InputError, match="no class with the head tagging; .* --leave_out=tagging"):
+        convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+
+
 @pytest.mark.parametrize("change, said", [
     ({"rope_theta": 500.0}, "rope_theta must be one of 10000.0"),
     ({"hidden_act": "relu"}, "hidden_act must be one of silu"),

@@ -1,12 +1,10 @@
 """The files of NeoBERT (chandar-lab/NeoBERT, model.py), whose network is EuroBERT's."""
 
-import functools
-
 import numpy as np
 
 from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, rules, safetensors_files
-from bert_tf.checkpoints.rules import Source, Tensor
+from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import NeoBertConfig
 from bert_tf.errors import InputError, naming
@@ -26,8 +24,6 @@ _KEYS = {**{key: key for key in ("vocab_size", "hidden_size", "num_hidden_layers
 # Values of the network that is built here, where files have the keys.
 _FIXED = {"rms_norm": True, "rope": True, "hidden_act": "SwiGLU", "ngpt": False}
 _QKV = ".qkv.weight"
-# The table to write weights with.
-table_for = functools.partial(eurobert.table_for, theirs=_NAMES)
 
 
 def _rows(config):
@@ -65,6 +61,15 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     return eurobert.source(file, values, tensors, config, _NAMES, "NeoBERT")
 
 
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with; InputError if the original has no class with their heads.
+    """
+    if "tagging" in weights.heads:
+        raise InputError(f"{weights.source}: NeoBERT's code has no class with the head tagging; "
+                         "choose another format, or give --leave_out=tagging.")
+    return eurobert.table_for(weights, _NAMES)
+
+
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json` and the tokenizer's files into `folder`."""
     config, before = weights.config, configs.as_read(weights)
@@ -80,5 +85,4 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **eurobert.token_ids(weights, before, {"pad": "pad"}),
         **configs.describe_heads(weights, eurobert.heads_of(weights), "NeoBERT",
                                  (("LMHead", {"masked_lm"}), ("", set())))})
-    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings,
-                                "tagging" in weights.heads)
+    huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings)
