@@ -458,7 +458,7 @@ class SquadFlags:
         rare=True, least=1)
     doc_stride: int | None = option(
         None, "Tokens between the starts of two successive windows of a long paragraph (default: "
-        "128).", least=1)
+        "128); in transformers, doc_stride is their overlap.", least=1)
     max_query_length: int | None = option(
         None, "Maximum tokens of a question; longer questions are cut at their end (default: 64).",
         least=1)
