@@ -322,8 +322,8 @@ def test_compressed_archives_are_refused(folders, tmp_path):
     lambda file: file.create_dataset("x", (1 << 40,), "f4", chunks=(1 << 10,)),
     lambda file: file.create_dataset("x", (10,), "f4", external=[("secret", 0, 40)]),
     lambda file: file.__setitem__("x", h5py.Empty("f4")),
-    lambda file: file.__setitem__("x", h5py.SoftLink("/y")),
-    lambda file: file.__setitem__("x", h5py.ExternalLink("other.h5", "/y"))])
+    lambda file: file.__setitem__("x", h5py.SoftLink("/")),
+    lambda file: file.__setitem__("x", h5py.ExternalLink(file.filename, "/"))])
 def test_hdf5_that_is_not_plain(make, tmp_path):
     path = tmp_path / "model.weights.h5"
     with h5py.File(path, "w") as file:
