@@ -156,8 +156,9 @@ def test_every_task_is_learned_by_heart(kind, data, tmp_path):
         # Of a network these two read what MRPC does: one learns them, whose tokenizer is BERT's.
         if (task in ("sts-b", "snli")) != (kind == "distilbert") and task != "mrpc":
             continue
-        # These two are RoBERTa's network with a tokenizer of their own.
-        if kind in ("xlm-roberta", "camembert") and task == "conll2003":
+        # These two are RoBERTa's network with a tokenizer of their own, but for the ids the same.
+        if task in {"xlm-roberta": ("conll2003",), "camembert": ("conll2003", "squad")}.get(
+                kind, ()):
             continue
         flags = {"data_dir": str(data / folder)}
         if task == "squad":
