@@ -232,20 +232,6 @@ def test_what_cannot_be_done(tmp_path, model, text, options, message, monkeypatc
     assert os.listdir(tmp_path) == ["in.txt"]
 
 
-def test_vocabularies_that_do_not_fit(tmp_path, model):
-    def attempt(folder, tokens):
-        (tmp_path / "v.txt").write_text("".join(f"{token}\n" for token in tokens))
-        run(tmp_path, folder, ["a"], "out.npz", vocab_file=str(tmp_path / "v.txt"))
-
-    own = (model / "vocab.txt").read_text().split()
-    with pytest.raises(InputError, match="v.txt is not the model's vocabulary, .*vocab.txt"):
-        attempt(model, [*own[:-1], "another"])
-    with pytest.raises(InputError, match="v.txt has 102 tokens, but the model has 101"):
-        attempt(GOLDEN / "google_gelu", [*own, "more"])
-    with pytest.raises(InputError, match="--vocab_file must be given: there is no vocabulary"):
-        run(tmp_path, GOLDEN / "google_gelu", ["a"], "out.npz")
-
-
 def test_a_checkpoint_without_a_pooler(tmp_path, model, as_program):
     from bert_tf import checkpoints
     bare = tmp_path / "bare"
