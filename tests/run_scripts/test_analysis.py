@@ -235,7 +235,7 @@ def test_networks_with_relative_positions(network, model, tmp_path, capsys, monk
     # The first layer's input is that of the word alone.
     assert found["self_similarity"][0] + found["anisotropy"][0] == pytest.approx(1)
     identifiability.main(flags, identifiability.IdentifiabilityFlags(
-        input_file=text, lengths=["24"], texts_per_length=1, identification_texts=3, mlp_epochs=0,
+        input_file=text, lengths=["9"], texts_per_length=1, identification_texts=3, mlp_epochs=0,
         attribution_texts=1, projections=1))
     found = json.loads((tmp_path / "out/identifiability.json").read_text())
     assert found["identified"]["cosine"][0] == 1
