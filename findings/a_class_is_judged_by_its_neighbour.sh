@@ -8,7 +8,7 @@
 # CalibrationMetrics does not hand the class on. So the slope, the intercept and both intervals are those of class 1,
 # and the calibration index made of them puts the probabilities of class 2 through the curve of class 1. Here class 1 is
 # calibrated, and the classes 0 and 2 are twice as sure as they should be: all three get the slope 1.01, which for class
-# 2 is 0.63. The function itself, with class_to_calculate=2, sets the labels of class 2 against the probabilities of
+# 2 is 0.66. The function itself, with class_to_calculate=2, sets the labels of class 2 against the probabilities of
 # class 1, and finds a slope below zero for a model that is calibrated in all classes. With two classes it gives -1 for
 # class 0. The documentation says "the function converts the problem to binary classification based on the specified
 # class_to_calculate". Nothing is said.

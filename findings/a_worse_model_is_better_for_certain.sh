@@ -9,7 +9,7 @@
 # deviation of the means, half the absolute difference, with more. So "greater" rejects whenever the two differ, in
 # either direction: a model that is worse in each language is "greater" with p = 0.002, and "less" gives it 0.998. Two
 # strata with opposite differences add up instead of cancelling, so a model that is better in one language and worse in
-# the other by the same amount is "greater" too. The documented two-sided question is doubled on top of that.
+# the other by the same amount is "greater" too.
 #
 # The same statistic serves stratified_permutationtest, where it should be a difference for two conditions and a
 # standard deviation for more. It asks for the number of strata in place of that of conditions. With two strata and
