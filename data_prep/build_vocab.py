@@ -308,11 +308,10 @@ def main(job: BuildVocabFlags) -> None:
             with files.write_aside(places[name], "wb") as file:
                 file.write(contents[name])
     print(f"{job.output_file}: {report(words, tokenizer)}")
-    if tokenizer.vocabulary.size > job.vocab_size:
-        more = tokenizer.vocabulary.size - job.vocab_size
-        print(f"{more} tokens more than --vocab_size={job.vocab_size}: the sentinels of T5, "
-              f"<extra_id_0> to <extra_id_{more - 1}>.")
-    if tokenizer.vocabulary.size < job.vocab_size:
+    sentinels = sum("<extra_id_" in token for token in tokenizer.vocabulary.tokens)
+    if sentinels:
+        print(f"{sentinels} of them are the sentinels of T5, beside --vocab_size.")
+    if tokenizer.vocabulary.size - sentinels < job.vocab_size:
         print(f"The text gave fewer tokens than --vocab_size={job.vocab_size}.")
     if job.tokenizer in _KEEPING_MARKS and job.strip_accents is None:
         piece, coverage = next(iter(corpus.read_pieces(paths, _PIECE_BYTES))), Coverage()

@@ -126,6 +126,16 @@ def test_sentencepiece_has_the_special_tokens_of_the_original(text_file, style, 
     assert ("<extra_id_0>" in tokenizer.vocabulary.tokens[-1]) == (style == "t5")
 
 
+@pytest.mark.parametrize("size, is_short", [(38, False), (72, True), (400, True)])
+def test_the_size_is_told_without_sentinels(text_file, size, is_short, capsys):
+    tokenizer = build(text_file, "spiece.model", tokenizer="sentencepiece", vocab_size=size,
+                      sentencepiece_style="t5")
+    out = capsys.readouterr().out
+    assert "100 of them are the sentinels of T5" in out
+    assert (f"fewer tokens than --vocab_size={size}" in out) == is_short
+    assert (tokenizer.vocabulary.size == size + 100) != is_short
+
+
 def test_a_small_alphabet_makes_rare_characters_unknown(text_file):
     vocabulary = build(text_file, limit_alphabet=12)
     assert sum(len(token) == 1 for token in vocabulary.tokens) == 12
