@@ -68,14 +68,19 @@ class SeenInBlocks(Seen):
     in_blocks = True
 
 
-def rotary_angles(config: ModernBertConfig, positions: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+def rotary_angles(config: ModernBertConfig, positions: Tensor, growth: Tensor | None = None
+                  ) -> dict[str, tuple[Tensor, Tensor]]:
     """`Seen.turns` for positions, integer [1 or B, S]; float32 for every dtype of the network. The
-    frequencies are rounded where the original rounds them, which shows in long texts."""
+    frequencies are rounded where the original rounds them, which shows in long texts. With a factor
+    `growth` of the range of positions the bases are larger: those of NTK-aware scaling."""
     half = (np.arange(0, config.head_size, 2) / config.head_size).astype("float32")
     places, turns = ops.cast(positions, "float32")[:, :, None, None], {}
     for kind, theta in config.thetas.items():
         wavelengths = np.power(np.float32(theta), half, dtype="float64").astype("float32")
         angles = places * ops.convert_to_tensor(1 / wavelengths)
+        if growth is not None:
+            angles = angles * ops.power(
+                growth, -half * config.head_size / max(config.head_size - 2, 1))
         turns[kind] = ops.cos(angles), ops.sin(angles)
     return turns
 
@@ -286,17 +291,20 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
         context = mask_joined_heads(context, config.head_size, head_mask)
         x = x + dropout(self.attention_output(context), config.attention_output_dropout_prob,
                         seeds[1])
-
-        def gated(both):
-            inner, gate = ops.split(both, 2, axis=-1)                           # [B, S, F]
-            return ACTIVATIONS[config.hidden_act](inner) * gate
-
-        gated = gated if dropout_seed is None else keras.remat(gated)
-        inner = gated(self.intermediate(self.norm(x)))
-        if unit_mask is not None:
-            inner = inner * ops.cast(unit_mask, inner.dtype)
+        inner = self.gated(self.norm(x), unit_mask, dropout_seed is not None)
         inner = dropout(inner, config.hidden_dropout_prob, seeds[2])
         return x + self.output_(inner), maps
+
+    def gated(self, x: Tensor, unit_mask: Tensor | None, is_training: bool) -> Tensor:
+        """float [B, S, H] -> the units of the feed-forward network [B, S, F], which the backward
+        pass computes again."""
+        def multiply(both):
+            inner, gate = ops.split(both, 2, axis=-1)                           # [B, S, F]
+            return ACTIVATIONS[self.config.hidden_act](inner) * gate
+
+        multiply = keras.remat(multiply) if is_training else multiply
+        inner = multiply(self.intermediate(x))
+        return inner if unit_mask is None else inner * ops.cast(unit_mask, inner.dtype)
 
 
 class ModernBertEmbeddings(EncoderEmbeddings):

@@ -72,7 +72,7 @@ class ModernBert(Bert):
         length, positions = check_length(inputs["input_ids"], config), inputs.get("positions")
         if positions is None:
             positions = ops.arange(length)[None]
-        turns, sequences = rotary_angles(config, positions), inputs.get("sequence_ids")
+        turns, sequences = self.turns(positions, length), inputs.get("sequence_ids")
         hidden = [] if mask is None else [padding_bias(mask, HIDDEN)]       # [B, 1, 1 or S, S]
         if sequences is not None:
             hidden.append(padding_bias(ops.equal(sequences[:, :, None], sequences[:, None]),
@@ -97,6 +97,10 @@ class ModernBert(Bert):
         elif hidden:        # padding that sees no token sees all alike, as in eager
             near = ops.minimum(near, everywhere)
         return Seen(turns, {GLOBAL: everywhere, LOCAL: near})
+
+    def turns(self, positions: Tensor, length: Any) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """`Seen.turns` for positions, integer [1 or B, S], of rows of S = `length` tokens."""
+        return rotary_angles(self.config, positions)
 
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
         if self.config.classifier_pooling == "cls":
