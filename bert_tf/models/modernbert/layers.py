@@ -302,9 +302,12 @@ class ModernBertLayer(FromConfig, keras.layers.Layer):
             inner, gate = ops.split(both, 2, axis=-1)                           # [B, S, F]
             return ACTIVATIONS[self.config.hidden_act](inner) * gate
 
-        multiply = keras.remat(multiply) if is_training else multiply
+        if is_training:
+            multiply = keras.remat(multiply)
         inner = multiply(self.intermediate(x))
-        return inner if unit_mask is None else inner * ops.cast(unit_mask, inner.dtype)
+        if unit_mask is not None:
+            inner = inner * ops.cast(unit_mask, inner.dtype)
+        return inner
 
 
 class ModernBertEmbeddings(EncoderEmbeddings):
