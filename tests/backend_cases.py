@@ -177,7 +177,7 @@ def network_cases():
             ("ModernBertConfig", 0, PACKING, {}),
             ("FixedPatternConfig", 0, {}, {"return_attention": True}),
             ("MobileBertConfig", 0, {}, {"head_mask": MASKS["head_mask"]}),
-            ("EuroBertConfig", 0, PACKING, {}),
+            ("EuroBertConfig", 0, PACKING, {}), ("NomicBertConfig", 0, PACKING, {}),
             ("MPNetConfig", 0, PACKING, {}), ("DebertaConfig", 2, {}, {}),
             ("DebertaConfig", 4, {}, {}),
             ("MobileBertConfig", 5, {}, {}),                        # in integers

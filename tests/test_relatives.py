@@ -42,6 +42,8 @@ FORMS = {
     "mpnet": {"model_type": "mpnet"},
     "eurobert": {"model_type": "eurobert", "num_key_value_heads": 1}, "neobert": {
         "model_type": "neobert", "intermediate_size": 16},
+    "nomic_bert": {"model_type": "nomic_bert", "rotary_scaling_factor": 2.0,
+                   "max_trained_positions": 10},
     "distilbert": {"model_type": "distilbert", "pooler_type": "first_token_relu",
                    "type_vocab_size": 1},
     "xlm-roberta": {"model_type": "xlm-roberta", "type_vocab_size": 1}}     # as camembert
@@ -52,7 +54,8 @@ REFUSED = {
     **dict.fromkeys(("modernbert", "modernbert biases"), {
         "even": DISTANCES, "pruning": UNCUT.format("modernbert"),
         "layers": "in local layers of the student a token sees near tokens only"}),
-    "neobert": {"even": DISTANCES, "pruning": UNCUT.format("neobert")},
+    **{kind: {"even": DISTANCES, "pruning": UNCUT.format(kind)} for kind in (
+        "neobert", "nomic_bert")},
     "eurobert": {"even": DISTANCES, "pruning": UNCUT.format("eurobert"),
                  "zero": "several heads of this network share"},
     "mpnet": {"even": DISTANCES, "pruning": UNCUT.format("mpnet")},

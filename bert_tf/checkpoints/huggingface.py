@@ -22,6 +22,7 @@ from bert_tf.models.gpt import huggingface as huggingface_gpt
 from bert_tf.models.mobilebert import weights as mobilebert
 from bert_tf.models.modernbert import huggingface as huggingface_modernbert
 from bert_tf.models.neobert import huggingface as huggingface_neobert
+from bert_tf.models.nomicbert import huggingface as nomicbert
 from bert_tf.models.t5 import huggingface as huggingface_t5
 from bert_tf.models.xlnet import huggingface as huggingface_xlnet
 from bert_tf.tokenization.library_settings import SETTINGS_FILE, settings_beside
@@ -102,6 +103,8 @@ def _classifier(model, values, tensors, hint):
 def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
     name = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name))
+    for other, ours in model.spellings.items():
+        name = re.sub(other, ours, name)
     if name.startswith(("embeddings", "encoder.", "transformer.", "pooler.")) and not any(
             name.startswith(f"{prefix}.") for _, prefix, _ in model.heads):
         return f"{model.prefix}{name}"
@@ -206,6 +209,8 @@ def read(file: str) -> Source:
         return own.read(file, values, tensors)
     kind = configs.find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
     model = model_in(kind, tensors)
+    if kind == nomicbert.TYPE:
+        tensors = huggingface_eurobert.join(tensors, file)
     if path:
         described = values
         if "sequence_summary.summary.weight" not in tensors:        # which only choices have
@@ -216,6 +221,8 @@ def read(file: str) -> Source:
         _check_segments(config, vocabulary, path)
     tensors = _single_classifier({_standard_name(name, model): tensor
                                 for name, tensor in tensors.items()})
+    if kind == nomicbert.TYPE:
+        nomicbert.add_biases(tensors)
     _tie(tensors, model, values.get("tie_word_embeddings", True), file)
     config = take_projection(tensors, model, config)
     if kind == "mobilebert":
@@ -313,6 +320,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if weights.config.model_type == "mobilebert":
         mobilebert.split_output(values, weights.config.embedding_width)
         values |= mobilebert.unused(weights, values)
+    if weights.config.model_type == nomicbert.TYPE:
+        values, described = nomicbert.give(values, described, weights)
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])

@@ -46,6 +46,7 @@ class Model:
         check: raises InputError for `Weights` whose network transformers can't build; None for
             networks like BERT's.
         older: the files whose masked LM has other names, and may have an output matrix.
+        spellings: patterns in the names of some files, and what the rows have for them.
     """
 
     classes: str
@@ -71,6 +72,7 @@ class Model:
     causal: str = ""
     check: Callable[[Weights], None] | None = None
     older: "Model | None" = None
+    spellings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def output_weights(self) -> str:
@@ -271,6 +273,35 @@ MODELS["deberta-v2"] = Model(
 MODELS["deberta-v2"] = dataclasses.replace(MODELS["deberta-v2"], older=dataclasses.replace(
     MODELS["deberta-v2"], written={"legacy": True}, heads=(*(
         row for row in MODELS["deberta-v2"].heads if _DEBERTA not in row[1]), *_HEADS[:4])))
+# The original's other networks have other values; transformers' have not these keys.
+_NOMIC = {"num_experts": 0, "activation_function": "swiglu", "rotary_emb_fraction": 1.0,
+          "rotary_emb_scale_base": None, **dict.fromkeys((
+              "prenorm", "parallel_block", "causal", "use_rms_norm", "norm_mlp", "rotary_head_dim",
+              "rotary_emb_interleaved", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"), False)}
+MODELS["nomic_bert"] = Model(
+    "NomicBert", "nomic_bert.", (
+        *_ENCODER[:2], _ENCODER[-1], ("embeddings/LayerNorm", "emb_ln", NORM),
+        *((f"encoder/layer_{{i}}/{ours}", f"encoder.layers.{{i}}.{theirs}", endings)
+          for ours, theirs, endings in (
+              ("attention/self/qkv", "attn.Wqkv", DENSE),
+              ("attention/output/dense", "attn.out_proj", DENSE),
+              ("attention/output/LayerNorm", "norm1", NORM),
+              ("intermediate/dense", "mlp.[fc12,fc11]", DENSE),
+              ("output/dense", "mlp.fc2", DENSE), ("output/LayerNorm", "norm2", NORM)))),
+    (*_masked_lm("cls.predictions.transform.dense", "cls.predictions.transform.layer_norm",
+                 "cls.predictions.bias", "cls.predictions.decoder"), _ANSWER_SPAN),
+    keys=("rope_theta", "rope_parameters", "rotary_scaling_factor", "max_trained_positions"),
+    fixed=_NOMIC, written=_NOMIC, defaults={"hidden_act": "silu"},
+    names={"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+           "intermediate_size": "n_inner", "max_position_embeddings": "n_positions",
+           "hidden_dropout_prob": "resid_pdrop", "attention_probs_dropout_prob": "attn_pdrop",
+           "layer_norm_eps": "layer_norm_epsilon", "rope_theta": "rotary_emb_base"},
+    # Of the original's masked LM, and of files that transformers 5 writes with its own names.
+    spellings={r"^bert\.": "nomic_bert.", r"(?<!encoder\.)layers\.": "encoder.layers.",
+               r"embeddings\.LayerNorm": "emb_ln", "^emb_ln": "nomic_bert.emb_ln",
+               r"self_attn\.\[q,k,v\]_proj": "attn.Wqkv", r"self_attn\.o_proj": "attn.out_proj",
+               r"mlp\.\[gate,up\]_proj": "mlp.[fc12,fc11]", r"mlp\.down_proj": "mlp.fc2",
+               "post_attention_layernorm": "norm1", "post_mlp_layernorm": "norm2"})
 _MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}
 
 

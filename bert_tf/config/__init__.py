@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.modernbert.config": ["ModernBertConfig"],
     "models.mpnet.config": ["MPNetConfig"],
     "models.neobert.config": ["NeoBertConfig"],
+    "models.nomicbert.config": ["NomicBertConfig"],
     "models.recurrent.config": ["BiLstmConfig", "ElmoConfig", "SequenceLstmConfig"],
     "config.sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
     "models.t5.config": ["T5Config"],

@@ -64,7 +64,8 @@ _NAMES = {
     "xlnet": "XLNetConfig", "elmo": "ElmoConfig", "sequence_lstm": "SequenceLstmConfig",
     "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig",
     "modernbert": "ModernBertConfig", "mpnet": "MPNetConfig", "deberta-v2": "DebertaConfig",
-    "eurobert": "EuroBertConfig", "neobert": "NeoBertConfig"}
+    "eurobert": "EuroBertConfig", "neobert": "NeoBertConfig",
+    "nomic_bert": "NomicBertConfig"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +198,7 @@ class EncoderConfig(ChangeableConfig):
         return weights
 
     def filled(self) -> Self:
-        """The same sizes with numbers in place of None, as the original's files have them."""
+        """See `Sizes.filled`."""
         return dataclasses.replace(
             self, embedding_size=self.embedding_width,
             task_type_vocab_size=self.task_type_vocab_size or TASK_TYPES,

@@ -309,6 +309,10 @@ class Sizes(Changes):
                 total += math.prod(sizes) * (1 + (kind == "norm")) + sizes[-1] * (kind == "dense")
         return total
 
+    def filled(self) -> Self:
+        """The same sizes with numbers in place of None, as the original's files have them."""
+        return self
+
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes the file that `from_json_file` reads, whole or not at all."""
         write_json(path, self.to_dict())

@@ -17,7 +17,7 @@ NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert",
             "ModernBertConfig": "ModernBert", "MPNetConfig": "MPNet",
             "DebertaConfig": "Deberta", **dict.fromkeys(
-                ("EuroBertConfig", "NeoBertConfig"), "EuroBert")}
+                ("EuroBertConfig", "NeoBertConfig"), "EuroBert"), "NomicBertConfig": "NomicBert"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.network": ["Bert"],
@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "models.mobilebert.network": ["MobileBert"],
     "models.modernbert.network": ["ModernBert"],
     "models.mpnet.network": ["MPNet"],
+    "models.nomicbert.network": ["NomicBert"],
     "models.recurrent.network": ["BiLstm", "Elmo", "SequenceLstm"],
     "models.t5.network": ["T5"],
     "models.universal.network": ["UniversalTransformer"],

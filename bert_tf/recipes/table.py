@@ -52,7 +52,7 @@ _SMALL = {str(width): _size(12, width, 12) for width in (48, 96, 192)}
 _UNIVERSAL = {"tiny": _size(8, 128, 4), "small": _size(6, 512, 8), "base": _size(6, 1024, 16)}
 
 RECIPES = {recipe.name: recipe for recipe in (
-    Recipe("bert", "1810.04805", also=("EuroBert",)),
+    Recipe("bert", "1810.04805", also=("EuroBert", "NomicBert")),
     Recipe("bert_wwm", "1906.08101", corruption=MaskTokens(units="words")),
     Recipe("roberta", "1907.11692", "byte_bpe",
            segments=Segments("full_sentences", sentence_ends=True),

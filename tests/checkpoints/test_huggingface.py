@@ -420,7 +420,7 @@ def test_a_layer_that_a_mobilebert_does_not_use_is_left_out(tmp_path):
 
 @pytest.mark.parametrize("values, name, message", [
     *(({"model_type": kind}, "x", f"model_type '{kind}' can't be read, .* t5, xlnet, or open this "
-       "one with transformers") for kind in ("modernbert-decoder", "nomic_bert", "ibert")),
+       "one with transformers") for kind in ("modernbert-decoder", "jina_embeddings_v3", "ibert")),
     ({"model_type": "xlm-roberta", "position_embedding_type": "rotary"}, "x",
      "position_embedding_type must be 'absolute', not 'rotary', .* take another model"),
     ({"model_type": "t5", "tie_word_embeddings": False}, "x", "has no place for tensor 'x'"),

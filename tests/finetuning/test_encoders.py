@@ -82,7 +82,7 @@ def write_tokenizer(folder, kind):
         byte_bpe(folder)
     elif kind == "eurobert":
         bpe_of_llama(folder)
-    elif kind in ("distilbert", "neobert"):
+    elif kind in ("distilbert", "neobert", "nomic_bert"):
         (folder / "vocab.txt").write_text("\n".join(VOCABULARY))
     elif kind == "deberta-v2":
         trained(folder / "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]",
@@ -141,7 +141,7 @@ def fixture_data(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "deberta-v2", "xlm-roberta", "camembert", "mpnet",
-                                  "distilbert", "eurobert", "neobert"])
+                                  "distilbert", "eurobert", "neobert", "nomic_bert"])
 def test_every_task_is_learned_by_heart(kind, data, tmp_path):
     model = tmp_path / "model"
     model.mkdir()

@@ -48,7 +48,9 @@ FORMS = {
         ("EuroBertConfig", ({"num_hidden_layers": 2, "num_key_value_heads": 2,
                              "attention_probs_dropout_prob": 0.1},
                             {"attention_bias": True, "mlp_bias": True})),
-        ("NeoBertConfig", ({"num_hidden_layers": 2},)))},
+        ("NeoBertConfig", ({"num_hidden_layers": 2},)),
+        ("NomicBertConfig", ({"hidden_dropout_prob": 0.1, "rotary_scaling_factor": 2.0,
+                              "max_trained_positions": 5},)))},
     "MPNetConfig": [SIZES, {**SIZES, "relative_attention_num_buckets": 40}],
     "ElmoConfig": [{"vocab_size": 8, "projection_dim": 4, "dim": 6, "char_embedding_dim": 3,
                     **form} for form in (

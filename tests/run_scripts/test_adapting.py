@@ -88,7 +88,7 @@ def test_the_heads_that_are_there_are_trained(heads, model, text, tmp_path, caps
     assert ("next_sentence_labels" in made["features"]) == is_paired
 
 
-@pytest.mark.parametrize("model_type", ["bert", "neobert"])
+@pytest.mark.parametrize("model_type", ["bert", "neobert", "nomic_bert"])
 def test_the_command_resumes_bit_for_bit_and_ends_in_a_folder_of_a_model(
         model_type, model, text, tmp_path, capsys):
     folder = model(model_type)

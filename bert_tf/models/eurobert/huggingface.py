@@ -29,9 +29,10 @@ _KEYS = {**{key: key for key in (
     "mlp_bias", "classifier_pooling")},
     "attention_probs_dropout_prob": "attention_dropout", "layer_norm_eps": "rms_norm_eps"}
 # The matrices that are one here, by names that messages show, and their parts in files.
-_QKV, _GATED = "self_attn.[q,k,v]_proj", "mlp.[gate,up]_proj"
+_QKV, _GATED, _GATED_OF_NOMIC = (
+    "self_attn.[q,k,v]_proj", "mlp.[gate,up]_proj", "mlp.[fc12,fc11]")
 _PARTS = {_QKV: [f"self_attn.{part}_proj" for part in "qkv"],
-          _GATED: ["mlp.gate_proj", "mlp.up_proj"]}
+          _GATED: ["mlp.gate_proj", "mlp.up_proj"], _GATED_OF_NOMIC: ["mlp.fc12", "mlp.fc11"]}
 _JOINTS = [(whole, parts, end) for whole, parts in _PARTS.items() for end in (".weight", ".bias")]
 _BLOCK = f"{_PREFIX}layers.{{i}}."
 NAMES = {"words": f"{_PREFIX}embed_tokens", "attention/layer_norm": f"{_BLOCK}input_layernorm",
@@ -97,7 +98,7 @@ def token_ids(weights: Weights, before: Mapping[str, Any], roles: Mapping[str, s
     return {key: getattr(weights.tokenizer.vocabulary, f"{ours}_id") for key, ours in keys.items()}
 
 
-def _join(tensors, file):
+def join(tensors: Mapping[str, Tensor], file: str) -> dict[str, Tensor]:
     """Joins the tensors of `_PARTS`."""
     joined = dict(tensors)
     for whole, parts, end in _JOINTS:
@@ -120,11 +121,11 @@ def _join(tensors, file):
     return joined
 
 
-def _split(values, config):
-    """Undoes `_join`."""
+def split(values: Mapping[str, np.ndarray], config: Sizes) -> dict[str, np.ndarray]:
+    """Undoes `join`."""
     width = config.key_value_heads * config.head_size
     ends = {_QKV: (config.hidden_size, config.hidden_size + width),
-            _GATED: (config.intermediate_size,)}
+            **dict.fromkeys((_GATED, _GATED_OF_NOMIC), (config.intermediate_size,))}
     apart = dict(values)
     for whole, parts, end in _JOINTS:
         for name in [name for name in values if name.endswith(whole + end)]:
@@ -159,7 +160,7 @@ def read(file: str, values: dict, tensors: dict[str, Tensor]) -> Source:
     network."""
     with naming(rules.beside(file, "config.json"), _KEYS):
         config = _read_config(values)
-    tensors, words = _join(tensors, file), f"{NAMES['words']}.weight"
+    tensors, words = join(tensors, file), f"{NAMES['words']}.weight"
     if values.get(_TIES) and words in tensors and "classifier.bias" not in tensors:
         tensors["lm_head.weight"] = tensors[words]      # which files then leave out
     return source(file, values, tensors, config, NAMES, "EuroBert")
@@ -177,7 +178,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     special = token_ids(weights, before, {role: ROLES[role] for role in ("bos", "eos", "pad")})
     mask = token_ids(weights, before, {"mask": "mask"})     # which transformers wants as a number
     special |= {key: value for key, value in mask.items() if value is not None}
-    safetensors_files.write(folder, _split(written(weights, tensors), config), {
+    safetensors_files.write(folder, split(written(weights, tensors), config), {
         "model_type": TYPE, **{theirs: getattr(config, ours) for ours, theirs in _KEYS.items()},
         "num_key_value_heads": config.key_value_heads, "head_dim": config.head_size,
         "hidden_act": configs.their_activation(config.hidden_act, before.get("hidden_act")),

@@ -126,7 +126,7 @@ class MobileBertConfig(BertConfig):
         return weights
 
     def filled(self) -> Self:
-        """The same sizes with numbers in place of None."""
+        """See `Sizes.filled`."""
         return dataclasses.replace(self, embedding_size=self.embedding_width,
                                    intra_bottleneck_size=self.intra_bottleneck_size
                                    or self.hidden_size)

@@ -1,0 +1,1 @@
+"""NomicBERT (Nussbaum et al., arXiv:2402.01613)."""

@@ -1,0 +1,38 @@
+"""NomicBERT's additions to its row of `MODELS`, which has the original's names."""
+
+from typing import Any
+
+import numpy as np
+
+from bert_tf.checkpoints.huggingface_models import MODELS
+from bert_tf.checkpoints.rules import Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.models.eurobert.huggingface import split
+
+TYPE = "nomic_bert"
+_PREFIX, _DENSE = MODELS[TYPE].prefix, "cls.predictions.transform.dense."
+# Biases that the original's masked LM lacks, and matrices with as many rows.
+_BIASES = {f"{_DENSE}bias": f"{_DENSE}weight",
+           "cls.predictions.bias": f"{_PREFIX}embeddings.word_embeddings.weight"}
+
+
+def add_biases(tensors: dict[str, Tensor]) -> None:
+    """Adds zeros for those of `_BIASES` that a file with a masked LM has not."""
+    for bias, like in _BIASES.items() if f"{_DENSE}weight" in tensors else ():
+        tensors.setdefault(bias, tensors[like].changed(
+            lambda values: np.zeros_like(values[:, 0]), name="", shape=tensors[like].shape[:1]))
+
+
+def give(values: dict[str, np.ndarray], described: dict[str, Any], weights: Weights
+         ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The tensors by the names in the file that was read, and `config.json` with all keys."""
+    names = {}
+    for name, tensor in (weights.origin.tensors if weights.origin else {}).items():
+        if not tensor.name.startswith(("bert.", _PREFIX)):
+            name = name.removeprefix(_PREFIX)
+        names[name] = tensor.name
+    values = {names.get(name) or name: value for name, value in values.items()
+              if names.get(name) != "" or value.any()}
+    both = {ours: described[theirs] for ours, theirs in MODELS[TYPE].names.items()}
+    longest = min(described["n_positions"], described["max_trained_positions"])
+    return split(values, weights.config), {**described, **both, "max_position_embeddings": longest}
