@@ -131,6 +131,8 @@ class MaskedWords:
     def candidates(self, text: str) -> tuple[list[str], dict[int, list[str]]]:
         """Returns the words of a text, and the candidates of replaceable ones, by their place."""
         if text not in self._known:
+            if len(self._known) % 100 == 0:     # a text takes long: the model reads it once a word
+                print(f"augmentation: {len(self._known):,} texts read by the masked LM", flush=True)
             words, pieces = self.model.words(text)
             places = [place for place, word in enumerate(words)
                       if _LETTERS.fullmatch(word) and word not in ENGLISH_STOP_WORDS]

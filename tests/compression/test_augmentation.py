@@ -4,6 +4,7 @@ import collections
 import gzip
 import lzma
 import random
+import re
 
 import numpy as np
 import pytest
@@ -129,6 +130,15 @@ def test_copies_follow_the_rules(seed):
     assert found == [copy for copy in expected if copy != [TEXT, "dog"]]
     assert len({tuple(copy) for copy in found}) > 10 and found == made([TEXT, "dog"], 5)
     assert found[-1][0] == found[-2][0] != TEXT     # the second text goes with the last first one
+
+
+def test_the_reading_of_a_masked_language_model_is_told(capsys):
+    made = MaskedWords(Words(), copies=1)
+    for number in range(250):
+        made([f"cat {number}"], number)
+        made([f"cat {number}"], number)
+    assert re.findall(r"augmentation: (\d+) texts", capsys.readouterr().out) == [
+        "0", "100", "200"]
 
 
 def test_candidates_are_those_of_the_masked_language_model(tmp_path):
