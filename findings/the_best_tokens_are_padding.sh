@@ -6,10 +6,10 @@
 # layer, as in CoLT5 (Ainslie and others, 2023). It takes a mask. Coordinate descent respects it: masked places get the
 # score 0. This score is only used for the gradient, since for the values it is replaced by 1 (straight through), and
 # the hard torch.topk that follows sorts the values it was given, masked ones too. So the indices are those of a call
-# without a mask. With random scores and texts of 20 tokens in rows of 64, about 5.5 of 8 chosen tokens are padding, each
-# with a gate of 1, as if it had been chosen. The result of a text depends on how far it is padded: in rows of 512 7.7
-# of 8 are. Only coor_descent_values shows zeros there. The router of the same package, CoordinateDescentRouter, sorts
-# the masked scores and is right. No warning comes.
+# without a mask. With random scores and texts of 20 tokens in rows of 64, about 5.5 of 8 chosen tokens are padding,
+# each with a gate of 1, as if it had been chosen. The result of a text depends on how far it is padded: in rows of 512
+# 7.7 of 8 are. Only coor_descent_values shows zeros there. The router of the same package, CoordinateDescentRouter,
+# sorts the masked scores and is right. No warning comes.
 #
 # Pass x.masked_fill(~mask, -torch.finfo(x.dtype).max) together with the mask, and at most as many k as a text has
 # tokens. Seen in November 2026 with Python 3.11. The script fails if this changes.
