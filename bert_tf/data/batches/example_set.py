@@ -13,7 +13,7 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.batches import bucketing
 from bert_tf.data.records import features, manifest, tfrecord
-from bert_tf.data.records.features import RecordFormat, generated, messages_of, without_autotune
+from bert_tf.data.records.features import RecordFormat, generated, without_autotune
 from bert_tf.data.segments.pairing import find_pairing
 from bert_tf.errors import InputError
 from bert_tf.files import absolute, exists, file_size, join_path, tensorflow_name
@@ -156,7 +156,7 @@ def _read_shard(path, size, form):
         raise InputError(f"{path} does not have the {size:,} bytes that its manifest states; "
                          f"{_AGAIN}")
     compression = "GZIP" * path.endswith(".gz")
-    messages = messages_of(tensorflow_name(path), compression).batch(_READ_RECORDS)
+    messages = tf.data.TFRecordDataset(tensorflow_name(path), compression).batch(_READ_RECORDS)
     try:
         # Parsed as they come: a function of the dataset would be traced for each shard.
         for batch in without_autotune(messages):

@@ -15,7 +15,7 @@ from bert_tf import recipes
 from bert_tf.data.batches.record_files import RecordFiles
 from bert_tf.data.batches.row_layout import packed_features, packed_shape
 from bert_tf.data.records import manifest
-from bert_tf.data.records.features import messages_of, without_autotune
+from bert_tf.data.records.features import without_autotune
 from bert_tf.errors import InputError
 from bert_tf.files import is_remote, tensorflow_name
 
@@ -168,7 +168,7 @@ def _epoch(records, seed, epoch):
     if records.rows:
         return _records_of(paths, records.paths, records.compression)
     messages = _record_files(paths, records.paths).interleave(
-        as_it_is(lambda path: messages_of(path, records.compression)),
+        as_it_is(lambda path: tf.data.TFRecordDataset(path, records.compression)),
         cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
         num_parallel_calls=tf.data.AUTOTUNE)
     buffer = min(records.size, _SHUFFLE_BUFFER)
@@ -195,9 +195,9 @@ def _record_files(paths, of):
 def _records_of(paths, of, compression):
     """The serialised records of files, one file after the other; see `_record_files`."""
     if not _must_copy(of):
-        return messages_of(paths, compression)
+        return tf.data.TFRecordDataset(paths, compression)
     return _record_files(paths, of).flat_map(
-        lambda path: messages_of(path, compression))
+        lambda path: tf.data.TFRecordDataset(path, compression))
 
 
 def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):

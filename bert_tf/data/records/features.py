@@ -4,7 +4,6 @@ number of predictions, C of choices, L of labels, V the vocabulary size."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -221,14 +220,6 @@ class RecordFormat:
         return tfrecord.serialize_examples({
             feature.name: np.zeros([1, feature.length(**self.sizes)], feature.dtype)
             for feature in self.features})[0]
-
-
-def messages_of(paths: Any, compression: str) -> "tf.data.Dataset":
-    """Returns the serialised records of TFRecord files, one file after the other; string [] or
-    [files]. tf.data.TFRecordDataset would trace a function to do the same."""
-    return tf.data.experimental.from_variant(tf.raw_ops.TFRecordDataset(
-        filenames=paths, compression_type=compression, buffer_size=1 << 18),
-        tf.TensorSpec([], tf.string))
 
 
 def without_autotune(dataset: "tf.data.Dataset") -> "tf.data.Dataset":
