@@ -240,7 +240,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if job.student_layers:
         check_apart("student", job.student, settings.output_dir)
     adversarial.check_gold(settings, [row])
-    teaching = Teaching(job, row)
+    teaching = Teaching(job, row, saved.task)
     if any(term.objective == "Patience" for term in row.terms):     # before a student is written
         if job.student.endswith(".json"):
             config = checkpoints.read_config_file(job.student)
@@ -259,9 +259,8 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     options |= {name: saved.options.get(name) for name in getattr(files, "options", {})
                 if name != THRESHOLD}
     with alone(settings) if job.student_layers else contextlib.nullcontext():
-        opened = open_run(files, _model_flags(job, saved, settings), settings, options, teaching)
-        opened.members[0].task = opened.members[0].task.answering_as(saved.task)
-        carry_out(opened, job)
+        carry_out(open_run(files, _model_flags(job, saved, settings),
+                           settings, options, teaching), job)
 
 
 def _defaults(typed: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -20,6 +20,8 @@ def tensors(data: bytes, source: str) -> dict[str, Tensor]:
     by_path, links = {}, []
 
     def add(path, item):
+        if item.shape is None:
+            raise ValueError(f"{path} has no values")
         shape, dtype, size = item.shape, item.dtype, math.prod(item.shape)
         if dtype.str not in _DTYPES:
             by_path[path] = Tensor(path, shape, "another type", None)

@@ -89,8 +89,10 @@ def read_config(values: dict[str, Any], kind: str, path: str, model: Model | Non
     model = model or MODELS[kind]
     _check_values(values, model, path)
     kin = values.get(_KIN)
-    values = {**values, **{ours: values[name] for ours, name in model.names.items()
-                           if name in values}}
+    theirs = {ours: name for ours, name in model.other_names.items()
+              if name in values and ours not in values}
+    theirs |= {ours: name for ours, name in model.names.items() if name in values}
+    values = {**values, **{ours: values[name] for ours, name in theirs.items()}}
     # A key that files of this type do not have says nothing, as in transformers.
     known = [key for key in (*KEYS, *model.keys) if key in values and model.names.get(key, key)]
     ours = {**model.defaults, **{key: values[key] for key in known}, "model_type": kind}
@@ -106,7 +108,7 @@ def read_config(values: dict[str, Any], kind: str, path: str, model: Model | Non
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - unused_positions(model, values)
     activations = {"hidden_act": "gelu", **ours}
-    with naming(path, model.names):
+    with naming(path, theirs):
         config = config_from_dict(ours | {key: our_activation(key, activations[key])
                                           for key in _ACTIVATED if key in activations})
     if "num_hidden_groups" in model.keys:

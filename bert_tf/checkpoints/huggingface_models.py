@@ -37,6 +37,7 @@ class Model:
         fixed: settings with their only possible value: any other is another network.
         defaults, written: values of fields that a file lacks; further keys that files get.
         names: {field of the configuration: another key of files}; "" where files have no key.
+        other_names: the same, of the original's files: where a file has no key of transformers.
         others: heads that its classes build in another way.
         copies: further tensors that may be copies of the embeddings, and are never written.
         kin: kinds of BERT with files of this type, apart from a key of `config.json`.
@@ -63,6 +64,7 @@ class Model:
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=lambda: _FIXED)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    other_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     written: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     others: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
@@ -291,11 +293,12 @@ MODELS["nomic_bert"] = Model(
     (*_masked_lm("cls.predictions.transform.dense", "cls.predictions.transform.layer_norm",
                  "cls.predictions.bias", "cls.predictions.decoder"), _ANSWER_SPAN),
     keys=("rope_theta", "rope_parameters", "rotary_scaling_factor", "max_trained_positions"),
-    fixed=_NOMIC, written=_NOMIC, defaults={"hidden_act": "silu"},
-    names={"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
-           "intermediate_size": "n_inner", "max_position_embeddings": "n_positions",
-           "hidden_dropout_prob": "resid_pdrop", "attention_probs_dropout_prob": "attn_pdrop",
-           "layer_norm_eps": "layer_norm_epsilon", "rope_theta": "rotary_emb_base"},
+    fixed={**_NOMIC, "rope_scaling": None}, written=_NOMIC, defaults={"hidden_act": "silu"},
+    names={"max_position_embeddings": "n_positions"},
+    other_names={"hidden_size": "n_embd", "num_hidden_layers": "n_layer",
+                 "num_attention_heads": "n_head", "intermediate_size": "n_inner",
+                 "hidden_dropout_prob": "resid_pdrop", "attention_probs_dropout_prob": "attn_pdrop",
+                 "layer_norm_eps": "layer_norm_epsilon", "rope_theta": "rotary_emb_base"},
     # Of the original's masked LM, and of files that transformers 5 writes with its own names.
     spellings={r"^bert\.": "nomic_bert.", r"(?<!encoder\.)layers\.": "encoder.layers.",
                r"embeddings\.LayerNorm": "emb_ln", "^emb_ln": "nomic_bert.emb_ln",

@@ -28,10 +28,11 @@ BALANCED = "balanced"
 
 
 def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
-              settings: FineTuneSettings, options: dict) -> Member:
+              settings: FineTuneSettings, options: dict, taught: Task | None = None) -> Member:
     """The only task of a run, after all was checked that can be known before work starts.
     `options`: dict of more options of the input and of the head, which are kept with the model;
-    None where a flag is not given. Raises InputError if anything is wrong with them."""
+    None where a flag is not given. `taught`: a teacher's task, whose values labels have in answers.
+    Raises InputError if anything is wrong with them."""
     saved = None
     if model_flags.keep_head or not model_flags.do_train:       # the model's head is used
         saved = SavedTask.read(folder_of(model_flags.init_checkpoint or settings.output_dir))
@@ -47,6 +48,8 @@ def plan_task(task_flags: FileFlags | SquadFlags, model_flags: ModelFlags,
         task = as_trained(task, model.saved, model.path, task_flags.names_kind)
     elif not model_flags.do_train:
         task = _as_named(task, model)
+    if taught:
+        task = task.answering_as(taught)
     kept = dict(getattr(model.saved, "options", {}))
     if model_flags.do_train and not model_flags.keep_head:
         for name in OF_NUMBERS:     # which are fitted to the numbers of another file

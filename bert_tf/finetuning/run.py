@@ -279,12 +279,14 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
 
     Args:
         teaching: what teaches a student: `records(member, folder)` are the records to train on,
-            `goal(tuning, member)` is a `FineTuning` that learns from them, and `note` is the run's.
+            `goal(tuning, member)` is a `FineTuning` that learns from them; `note` is the run's, and
+            `task` the teacher's.
         strategy: the devices; None: the devices of the settings.
     """
     if settings.num_train_steps:        # in place of the epochs, also of those of a paper
         settings = dataclasses.replace(settings, num_train_epochs=None)
-    member = plan_task(task_flags, model_flags, settings, options or {})
+    member = plan_task(task_flags, model_flags, settings, options or {},
+                       getattr(teaching, "task", None))
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
     run = FineTuneRun([member], member.flags, settings, note=getattr(teaching, "note", ""))

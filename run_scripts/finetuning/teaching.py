@@ -16,6 +16,7 @@ from bert_tf.errors import InputError
 from bert_tf.recipes.distillation import Distillation, patience_layers
 from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.split_records import SplitRecords
+from bert_tf.tasks.task import Task
 from bert_tf.tokenization import encoding, open_tokenizer
 
 
@@ -25,6 +26,7 @@ class Teaching:
 
     flags: Any
     row: Distillation
+    task: Task      # the teacher's
     vectors: tuple[np.ndarray, np.ndarray] | None = None    # of --word_vectors: ids and rows
 
     @property

@@ -338,7 +338,7 @@ SIZES = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attenti
          "intermediate_size": 8, "max_position_embeddings": 12}
 TYPES = {
     **dict.fromkeys(("bert", "roberta", "electra", "modernbert", "mpnet", "deberta-v2", "eurobert",
-                     "neobert"), SIZES),
+                     "neobert", "nomic_bert"), SIZES),
     "albert": {**SIZES, "num_hidden_groups": 1}, "mobilebert": {**SIZES, "embedding_size": 4},
     "distilbert": {**SIZES, "type_vocab_size": 1, "pooler_type": "first_token_relu"},
     "openai-gpt": {**SIZES, "vocab_size": 12, "intermediate_size": 32},

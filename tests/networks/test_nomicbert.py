@@ -52,14 +52,14 @@ def norm(x, values, name):
         f"{name}.weight"] + values[f"{name}.bias"]
 
 
-def formula(values, factor):
+def formula(values, factor, trained):
     """The last layer's output; arXiv:2104.09864 with pairs (j, j + D / 2), arXiv:2002.05202."""
     values = {name: value.astype("float64") for name, value in values.items()}
     x = norm(values["embeddings.word_embeddings.weight"][IDS]
              + values["embeddings.token_type_embeddings.weight"][SEGMENTS], values, "emb_ln")
     base, size = 1000.0, 4
-    if factor:      # the input is longer than the 16 tokens of training
-        base *= (factor * 21 / 16 - (factor - 1)) ** (size / (size - 2))
+    if factor and trained < 21:     # the input is longer than those of training
+        base *= (factor * 21 / trained - (factor - 1)) ** (size / (size - 2))
     turns = np.exp(1j * np.arange(21)[:, None] * base ** (-np.arange(0, size, 2) / size))
     for i in range(2):
         layer = {name: values[f"encoder.layers.{i}.{name}.weight"].T for name in LAYER}
@@ -85,12 +85,14 @@ def off(found, expected, tokens=MASK == 1):
     return np.abs(np.asarray(found) - expected)[tokens].max()
 
 
-@pytest.mark.parametrize("factor", [None, 2])
-def test_a_published_folder_equals_the_formula_and_goes_out_again(factor, tmp_path):
+@pytest.mark.parametrize("factor, trained", [(None, 16), (2, 16), (2, 30)])
+def test_a_published_folder_equals_the_formula_and_goes_out_again(factor, trained, tmp_path):
     values = tensors()
-    folder = write(tmp_path / "a", values, rotary_scaling_factor=factor)
+    folder = write(tmp_path / "a", values, rotary_scaling_factor=factor,
+                   max_trained_positions=trained)
     network = bert_tf.open_model(folder).network()
-    assert off(network(features())["sequence_output"], formula(values, factor)) < 1e-5
+    assert off(network(features())["sequence_output"], formula(
+        values, factor, trained)) < 1e-5
     convert(folder, tmp_path / "b", "huggingface")
     written = load_file(tmp_path / "b" / "model.safetensors")
     assert written.keys() == values.keys()
@@ -100,7 +102,8 @@ def test_a_published_folder_equals_the_formula_and_goes_out_again(factor, tmp_pa
     before = {key: value for key, value in CONFIG.items() if value is not None}
     assert config.items() >= {**before, "rotary_scaling_factor": factor or 0, "hidden_size": 8,
                               "num_hidden_layers": 2, "intermediate_size": 12,
-                              "max_position_embeddings": 16}.items()
+                              "max_trained_positions": trained,
+                              "max_position_embeddings": trained}.items()
     assert config["rope_parameters"] == {**rotary, "rope_theta": 1000}
     assert checkpoints.read(tmp_path / "b").config == network.config
 
@@ -133,10 +136,23 @@ def test_a_masked_lm_of_the_original_has_no_biases(tmp_path):
     ({"rope_parameters": {"rope_type": "dynamic"}, "max_trained_positions": None},
      "rotary_scaling_factor must be a number"),
     ({"rope_parameters": "x"}, "rope_type must be default or dynamic"),
+    ({"rope_scaling": {"type": "dynamic", "factor": 2}}, "rope_scaling must be None"),
+    ({"n_embd": "x"}, "n_embd must be a whole number"),
+    ({"hidden_size": "x"}, "hidden_size must be a whole number"),
     ({"hidden_act": "gelu"}, "hidden_act must be one of silu")])
 def test_another_network_is_refused(change, said, tmp_path):
     with pytest.raises(InputError, match=f"config.json: {said}"):
         checkpoints.read(write(tmp_path / "a", tensors(), **change))
+
+
+def test_settings_of_transformers_count_where_a_file_has_both(tmp_path):
+    """It keeps the original's keys as they were when it writes a changed configuration."""
+    found = checkpoints.read(write(
+        tmp_path / "a", tensors(), layer_norm_eps=1e-5, hidden_dropout_prob=0.1,
+        rope_parameters={"rope_type": "dynamic", "factor": 3, "rope_theta": 500})).config
+    assert (found.layer_norm_eps, found.hidden_dropout_prob, found.rope_theta) == (1e-5, 0.1, 500)
+    assert (found.rotary_scaling_factor, found.max_trained_positions) == (3, 16)
+    assert found.max_position_embeddings == 40
 
 
 def test_bfloat16_and_layers_computed_again():
@@ -154,6 +170,10 @@ def test_bfloat16_and_layers_computed_again():
         found.append(np.asarray(network(features(), training=True, dropout_seed=np.int32([1, 2]))[
             "sequence_output"]))
     np.testing.assert_allclose(*found, atol=1e-5)
+    seen = network.make_bias(features(), None)
+    dropped = [np.asarray(network.layers_[0](found[0], seen, np.int32([1, number]))[0])
+               for number in (2, 3)]
+    assert np.abs(np.subtract(*dropped)).max() > 0.1
 
 
 @pytest.mark.peer

@@ -51,9 +51,11 @@ class NomicBertConfig(EuroBertConfig):
                 "default", "dynamic"):
             raise InputError(f"rope_type must be default or dynamic in rope_parameters {rotary!r}.")
         values["rope_theta"] = rotary.get("rope_theta", values.get("rope_theta", cls.rope_theta))
-        if rotary.get("rope_type") == "dynamic" and "max_trained_positions" not in values:
-            values |= {"rotary_scaling_factor": rotary.get("factor"), "max_trained_positions":
-                       values.pop("max_position_embeddings", cls.max_trained_positions)}
+        if rotary.get("rope_type") == "dynamic":
+            values["rotary_scaling_factor"] = rotary.get("factor")
+            if "max_trained_positions" not in values:
+                values["max_trained_positions"] = values.pop(
+                    "max_position_embeddings", cls.max_trained_positions)
         return super().from_dict(values)
 
     def weights(self) -> dict[str, str]:

@@ -32,7 +32,8 @@ def give(values: dict[str, np.ndarray], described: dict[str, Any], weights: Weig
             name = name.removeprefix(_PREFIX)
         names[name] = tensor.name
     values = {names.get(name) or name: value for name, value in values.items()
-              if names.get(name) != "" or value.any()}
-    both = {ours: described[theirs] for ours, theirs in MODELS[TYPE].names.items()}
+              if names.get(name) != ""}
+    originals = {theirs: described[ours] for ours, theirs in MODELS[TYPE].other_names.items()}
     longest = min(described["n_positions"], described["max_trained_positions"])
-    return split(values, weights.config), {**described, **both, "max_position_embeddings": longest}
+    return split(values, weights.config), {
+        **described, **originals, "max_position_embeddings": longest}

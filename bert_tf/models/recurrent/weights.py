@@ -24,7 +24,7 @@ _MOST = 64          # convolutions, highway layers, LSTMs each way
 _ENDING, _OPTIONS = "weights.hdf5", "options.json"
 # Keys of options.json, by our names.
 _THEIRS = {"vocab_size": "n_tokens_vocab", "hidden_dropout_prob": "dropout",
-           "char_embedding_dim": "dim"}
+           "char_embedding_dim": "embedding.dim"}
 _VOCABULARY = 793_471       # of the released models, where nothing says otherwise
 
 
