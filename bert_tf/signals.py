@@ -179,8 +179,10 @@ def obey_parent() -> Callable[[], bool]:
     asked: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
+        if asked:       # a second one came before the first was blocked
+            return
         asked.append(number)
-        signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [number])
         sys.exit(STATUS[signal.SIGTERM])
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
