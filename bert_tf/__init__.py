@@ -2,6 +2,7 @@
 costs nothing and data jobs never load TensorFlow."""
 
 import glob
+import importlib
 import os
 
 import lazy_loader
@@ -15,6 +16,11 @@ __version__ = "0.1.0"
 # TensorFlow, which is loaded later, writes many useless lines to stderr, such as a warning that a
 # machine has no GPU. TF_CPP_MIN_LOG_LEVEL=0 shows everything.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if glob.glob("/dev/nvidia*") else "3")
+
+if os.environ.get("KERAS_BACKEND") == "torch":
+    # Its Triton (3.7 and later) ends the process if TensorFlow (2.20, 2.21) was loaded before:
+    # https://github.com/tensorflow/tensorflow/issues/124205.
+    importlib.import_module("keras")
 
 # The classes that people import and that a saved model may name, by module.
 _CLASSES = {

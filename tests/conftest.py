@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import importlib.util
 import os
 import subprocess
 import sys
@@ -31,6 +32,8 @@ def pytest_configure(config):
     global tf
     if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
         return
+    if importlib.util.find_spec("triton"):      # it can't be loaded after TensorFlow
+        importlib.import_module("triton")
     import tensorflow as tf
     # Two devices to train on, which must be made before TensorFlow does anything.
     tf.config.set_logical_device_configuration(
