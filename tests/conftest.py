@@ -23,6 +23,9 @@ if not PLAIN:       # what `UNOPTIMIZED` is for graphs, for those that XLA compi
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 "
                                        "--xla_llvm_disable_expensive_passes=true")
 
+if importlib.util.find_spec("triton"):      # it can't be loaded after TensorFlow
+    importlib.import_module("triton")
+
 # The folders whose files take longest.
 _LONG = ("run_scripts", "training", "finetuning", "export", "tokenization", "checkpoints")
 
@@ -32,8 +35,6 @@ def pytest_configure(config):
     global tf
     if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
         return
-    if importlib.util.find_spec("triton"):      # it can't be loaded after TensorFlow
-        importlib.import_module("triton")
     import tensorflow as tf
     # Two devices to train on, which must be made before TensorFlow does anything.
     tf.config.set_logical_device_configuration(
