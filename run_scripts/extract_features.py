@@ -142,11 +142,14 @@ def warn_of_modules(job: ExtractFeaturesFlags, model: Any) -> None:
             ("tokenizer_config.json",), (sentence_modules.TEXTS,)))
     modes = [re.sub("pooling_mode_|_tokens?$", "", name) for name, value in pooling.items()
              if value is True and name.startswith("pooling_mode_")]
-    modes = modes or [pooling.get("pooling_mode", job.pooling)]
+    modes = modes or np.atleast_1d(pooling.get("pooling_mode", job.pooling)).tolist()
     length = min(sizes.get("max_seq_length") or tokenizer.get("model_max_length")
                  or job.max_seq_length, model.config.max_position_embeddings)
-    differs = [f"its pooling is {mode}" for mode in modes
-               if str(mode).removesuffix("token") != job.pooling]
+    differs = []
+    if modes not in ([job.pooling], [f"{job.pooling}token"]):
+        differs.append(f"its pooling is {' and '.join(map(str, modes))}")
+    if width := texts.get("truncate_dim"):
+        differs.append(f"it takes the first {width} numbers of a vector")
     if "Normalize" in folders and not job.normalize:
         differs.append("it normalises vectors (--normalize)")
     differs += [f"its layer {path} is not computed here" for kind, path in folders.items()

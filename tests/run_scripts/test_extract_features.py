@@ -345,24 +345,31 @@ def test_tokens_of_long_texts_come_from_the_window_with_most_context(tmp_path, m
         "it reads up to 40 tokens (--max_seq_length)"]),
     ({"pooling_mode": "lasttoken"}, {"pooling": "last", "normalize": True, "max_seq_length": 40},
      ["it lower-cases texts (--do_lower_case)"]),
+    ({"pooling_mode": ["mean", "max"]}, {"pooling": "mean", "normalize": True,
+                                         "max_seq_length": 40},
+     ["its pooling is mean and max", "it takes the first 8 numbers of a vector"]),
 ])
 def test_what_sentence_transformers_does_besides(tmp_path, capsys, pooling, flags, differs):
     modules = ["models.Transformer", "models.Pooling", "models.Normalize"]
     prompts = {"document": ""}
-    if not pooling.get("pooling_mode"):
+    mode = pooling.get("pooling_mode")
+    if not mode:
         modules.append("models.Dense")
         prompts["query"] = "query: "
         differs = [*differs, "its layer 3_Dense is not computed here",
                    "for query, it begins a text with 'query: '"]
     (tmp_path / "1_Pooling").mkdir()
+    texts = {"prompts": prompts}
+    if isinstance(mode, list):
+        texts["truncate_dim"] = 8
     for name, content in {
             "modules.json": [{"type": f"sentence_transformers.{kind}", "path":
                               f"{number}_{kind.rpartition('.')[2]}" if number else ""}
                              for number, kind in enumerate(modules)],
             "1_Pooling/config.json": pooling,
-            "sentence_bert_config.json": {"do_lower_case": "lasttoken" in pooling.values()},
+            "sentence_bert_config.json": {"do_lower_case": mode == "lasttoken"},
             "tokenizer_config.json": {"model_max_length": 10**30},
-            "config_sentence_transformers.json": {"prompts": prompts}}.items():
+            "config_sentence_transformers.json": texts}.items():
         (tmp_path / name).write_text(json.dumps(content))
     model = types.SimpleNamespace(folder=str(tmp_path),
                                   config=types.SimpleNamespace(max_position_embeddings=40),
