@@ -244,6 +244,8 @@ def finetuned_file(path: str) -> tuple[str, SavedTask]:
     if not keras_file.find(str(file)):
         file = quantised.find(path)
     if not file:
+        if not checkpoints.weights_at(path):
+            checkpoints.read_source(path)       # says why there is no model at all
         raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
                          "fine-tuning run, or a folder of Hugging Face with the head of a task.")
     saved = SavedTask.read(path)

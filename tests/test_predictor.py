@@ -441,8 +441,13 @@ def test_examples_unlike_those_of_training_are_refused(saved):
 def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
     folder = tmp_path / "model"
     write(folder, "classification")
-    with pytest.raises(bert_tf.InputError, match="no model.keras in .*; name the --output_dir"):
+    with pytest.raises(bert_tf.InputError, match="no checkpoint itself; name .*: .*/model"):
         bert_tf.Predictor(tmp_path)
+    (tmp_path / "pytorch_model.bin").touch()
+    with pytest.raises(bert_tf.InputError, match="^pytorch_model.bin is not read"):
+        bert_tf.Predictor(tmp_path)
+    with pytest.raises(bert_tf.InputError, match="^there is no .*/none; name the folder"):
+        bert_tf.Predictor(tmp_path / "none")
     with pytest.raises(bert_tf.InputError, match="batch_size is 0"):
         bert_tf.Predictor(folder, batch_size=0)
     task = json.loads((folder / "task.json").read_text())
