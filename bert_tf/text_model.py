@@ -50,7 +50,7 @@ class TextModel:
     def __init__(self, path: str | os.PathLike, kind: str = "classification"):
         if kind not in _KINDS:
             raise InputError(f"kind is {kind!r}; choose from {', '.join(_KINDS)}.")
-        self.path, self.kind = fetched(path), kind
+        self.path, self.kind = absolute(fetched(path)), kind
         self._base = self.path
         self.scores: dict[str, float] = {}
         self._discard: weakref.finalize | None = None       # removes the folder of `fit`
@@ -68,8 +68,9 @@ class TextModel:
         Raises:
             InputError: there is no model at `path`, or its task has another kind.
         """
-        model = cls(path, kind or "classification")
-        checkpoints.read_config(model.path)
+        folder = fetched(path)
+        checkpoints.read_config(folder)
+        model = cls(folder, kind or "classification")
         saved = SavedTask.read(model.path)
         known = {KINDS[name]: name for name in _KINDS}
         if saved and saved.task.kind not in known:
@@ -107,8 +108,7 @@ class TextModel:
             raise InputError("a model that was just trained can't be copied, since its files last "
                              "as long as it does; save the model, and open the folder with "
                              "from_pretrained.")
-        return {**self.__dict__, "path": absolute(self.path), "_base": absolute(self._base),
-                "_predictor": None}
+        return {**self.__dict__, "_predictor": None}
 
     def __repr__(self) -> str:
         saved, what = self._saved(), "not trained for a task yet: call fit"
@@ -181,9 +181,11 @@ class TextModel:
     def predict(self, texts: Any) -> Any:
         """Returns the predictions of `bert_tf.Predictor`: a dict, or a list of dicts for a list, an
         array, or a column or a table of pandas."""
-        if not self._saved():
-            raise InputError(f"{self.path} is not trained for a task yet; call fit first.")
-        self._predictor = self._predictor or Predictor(self.path)
+        if not self._predictor:
+            checkpoints.check_exists(self.path)
+            if not self._saved():
+                raise InputError(f"{self.path} is not trained for a task yet; call fit first.")
+            self._predictor = Predictor(self.path)
         return self._predictor(texts)
 
     def save(self, folder: str | os.PathLike) -> None:

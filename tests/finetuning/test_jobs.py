@@ -304,11 +304,13 @@ def test_tables_of_flags_that_do_not_fit_are_refused(folder):
         model.fit(["a", "b"], [["toxic"], []], dev_texts=["a", "b"], dev_labels=table)
 
 
-def test_a_copy_of_a_text_model_opens_its_folder_from_anywhere(tmp_path, monkeypatch):
+def test_a_text_model_and_its_copy_open_its_folder_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    kept = pickle.dumps(bert_tf.TextModel("model"))
+    model = bert_tf.TextModel("model")
     monkeypatch.chdir("/")
-    assert pickle.loads(kept).path == str(tmp_path / "model")
+    assert model.path == pickle.loads(pickle.dumps(model)).path == str(tmp_path / "model")
+    with pytest.raises(InputError, match="^there is no .*/model; name the folder"):
+        model.predict("a text")
 
 
 def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
