@@ -21,7 +21,7 @@ from bert_tf.tokenization.base import as_tuple, listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.encoding import pack_parts
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
-from bert_tf.training.distribution import compiled, counted_heads
+from bert_tf.training.distribution import check_process, compiled, counted_heads
 from bert_tf.training.learners.learner import Learner
 
 _ROWS = 1 << 12     # sequences that are sorted by length at a time
@@ -76,6 +76,7 @@ class FillMask:
         Raises:
             InputError: the model has no masked LM or no vocabulary.
         """
+        check_process()
         check_least("batch_size", batch_size)
         if mask == "":
             raise InputError("mask is empty; give the text that marks a masked word, such as ___.")
@@ -276,6 +277,7 @@ class _Network:
     def run(self, function: Callable[[tuple], Iterable], rows: Iterable[_Row]
             ) -> Iterator[tuple[_Row, list[np.ndarray]]]:
         """Yields each row with its part of the arrays that `function` returns for a batch."""
+        check_process()
         rows = iter(rows)
         while piece := list(itertools.islice(rows, _ROWS)):
             results: list[Any] = [None] * len(piece)

@@ -21,7 +21,7 @@ from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import as_tuple, listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.training.batches import answer_rows
-from bert_tf.training.distribution import check_backend, compiled, counted_heads
+from bert_tf.training.distribution import check_backend, check_process, compiled, counted_heads
 from bert_tf.training.learners.learner import Learner
 
 check_backend()
@@ -77,6 +77,7 @@ class Predictor:
             dtype: Keras's name of the policy, such as "bfloat16"; its default if None.
             task: the task to predict for, if the model has several.
         """
+        check_process()
         folder = fetched(path)
         self._opened = (absolute(folder), batch_size, dtype, task)
         if task is not None:
@@ -159,6 +160,7 @@ class Predictor:
     def predict(self, examples: list, where: Callable[[int], str] = "example {}".format
                 ) -> list[dict]:
         """Returns the predictions for a list; `where` names an example in errors by its index."""
+        check_process()
         if self._fill:
             return list(self._fill.stream(examples, where=where))
         parsed = [self._example(example, index, where(index))

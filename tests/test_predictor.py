@@ -6,8 +6,10 @@ import functools
 import gc
 import io
 import json
+import os
 import pickle
 import random
+import signal
 import string
 import weakref
 
@@ -412,6 +414,21 @@ def test_a_copy_opens_the_folder_again(saved):
     in_memory = bert_tf.Predictor.from_learner(learner, tokenizer(), predictor.saved_task)
     with pytest.raises(bert_tf.InputError, match="in memory alone and can't be copied"):
         pickle.dumps(in_memory)
+
+
+def test_a_fork_does_not_wait_without_end(saved):
+    folder, _, predictor = saved("classification")
+    for use in (lambda: predictor("ab"), lambda: bert_tf.Predictor(folder),
+                lambda: bert_tf.FillMask(folder)):
+        if not (child := os.fork()):
+            signal.alarm(20)
+            try:
+                use()
+            except InputError as error:
+                os._exit(3 if "before this process was forked" in str(error) else 4)
+            finally:
+                os._exit(5)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 
 
 @pytest.mark.parametrize("kind", ["classification", "multi_label", "span"])

@@ -28,6 +28,7 @@ tf = lazy_loader.load("tensorflow")
 _NOTES = ("_keras_logits", "assign")
 _GPUS = "/dev/nvidia[0-9]*"     # files of the driver, one for each GPU
 _LIBRARIES = "nvidia.cudnn"     # one of the packages of the extra `gpu`
+_computing: list[int] = []      # the process whose TensorFlow has threads
 
 
 def dense(gradient):
@@ -303,6 +304,15 @@ def check_backend() -> None:
                          f"but KERAS_BACKEND is {keras.config.backend()}; set it to tensorflow.")
 
 
+def check_process() -> None:
+    """Raises InputError in the fork of a process whose TensorFlow has computed. A fork lacks that
+    process's threads, and TensorFlow would wait for them without end."""
+    if _computing and os.getpid() not in _computing:
+        raise InputError("a model was opened before this process was forked, and TensorFlow can't "
+                         "compute in both; open models in the workers alone (gunicorn without "
+                         "--preload), or start them with multiprocessing's \"spawn\".")
+
+
 def compiled(function: Callable, **options: Any) -> Any:
     """A `tf.function` without autograph, whose graphs, with the weights that they hold, leave
     memory with it. Others can't take gradients of these graphs, as they may of exported models.
@@ -312,6 +322,8 @@ def compiled(function: Callable, **options: Any) -> Any:
     with its tensors, until the process ends.
     """
     check_backend()
+    if not _computing:
+        _computing.append(os.getpid())
     from tensorflow.python.framework import ops as graphs
 
     @functools.wraps(function)
