@@ -115,11 +115,14 @@ class SavedTask:
 
     @classmethod
     def read(cls, folder: str) -> "SavedTask | None":
-        """Returns the task saved with the model in a folder, or None if there is no file."""
+        """Returns the task saved with the model in a folder, or None if there is no file. A preset
+        of keras-hub has a file of the same name, which is none."""
         path = os.path.join(folder, TASK_FILE)
         if not is_file(path):
             return None
         saved = read_kept(path)
+        if "registered_name" in saved:
+            return None
         try:
             check_shape(saved, _SHAPE)
             for name in saved["options"].keys() - _OPTIONS.keys():

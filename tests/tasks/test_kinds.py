@@ -38,6 +38,13 @@ def test_a_kind_is_found_again_on_disk_and_in_other_processes(tmp_path, name):
     assert [kind for kind in KINDS.values() if kind == KINDS[name]] == [KINDS[name]]
 
 
+def test_a_task_of_keras_hub_is_none_of_ours(tmp_path):
+    (tmp_path / "task.json").write_text(
+        '{"module": "keras_hub.src.models.bert.bert_text_classifier", "class_name": '
+        '"BertTextClassifier", "config": {}, "registered_name": "keras_hub>BertTextClassifier"}')
+    assert SavedTask.read(tmp_path) is None
+
+
 def test_files_of_tasks_that_are_none_are_refused(tmp_path):
     task = '{"task": {"name": "x", "kind": "odd", "multi_label": false, "labels": [], '
     task += '"metrics": [], "bounds": null, "label_names": []}, "max_seq_length": 8, '
