@@ -261,10 +261,13 @@ def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path):
     # As of a Trainer, or of an old sentence encoder.
     shutil.copytree(GOLDEN / "hf_gelu", tmp_path / "0_Transformer")
     assert said().endswith(f"itself; name a folder in it that does: {tmp_path}/0_Transformer.")
-    (tmp_path / "adapter_config.json").write_text("{}")
-    assert "holds an adapter, such as LoRA's, without its model" in said()
+    (tmp_path / "saved_model.pb").touch()
+    assert "is a SavedModel, as of TensorFlow Hub, which is not read" in said()
     (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
     assert "model.safetensors is a pointer of Git LFS" in said()
+    # transformers would add it to the weights.
+    (tmp_path / "adapter_config.json").write_text("{}")
+    assert "holds an adapter, such as LoRA's, which is not read" in said()
 
 
 def test_a_functional_model_holds_the_weights_and_is_saved(tmp_path):

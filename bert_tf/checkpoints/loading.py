@@ -94,6 +94,10 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     `generator`, it is the generator of ELECTRA's pre-training."""
     place = fetched(path)
     candidates = weights_at(place)
+    if "adapter_config.json" in _files(place):
+        raise InputError(f"{place} holds an adapter, such as LoRA's, which is not read; merge it "
+                         "into its model with peft (merge_and_unload), and save the merged model "
+                         "in another folder.")
     if len(candidates) > 1:
         files = " and ".join(candidates.values())
         raise InputError(f"{place} holds {files}; name one of these files.")
@@ -102,9 +106,9 @@ def read_source(path: str | os.PathLike, task: str | None = None,
         if pickles := sorted(name for name in _files(place) if name.endswith(PICKLES)):
             raise InputError(f"{pickles[0]} is not read, because such files can run code or need "
                              "other libraries; convert the file to model.safetensors.")
-        if "adapter_config.json" in _files(place):
-            raise InputError(f"{place} holds an adapter, such as LoRA's, without its model; merge "
-                             "both with peft (merge_and_unload), and save the merged model.")
+        if "saved_model.pb" in _files(place):
+            raise InputError(f"{place} is a SavedModel, as of TensorFlow Hub, which is not read; "
+                             "give the checkpoint that it was exported from.")
         below = [folder for name in _files(place)
                  if is_folder(folder := os.path.join(place, name)) and weights_at(folder)]
         if below:
