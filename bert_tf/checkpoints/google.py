@@ -216,7 +216,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         return
     model = _MODELS[weights.config.model_type]
     save(folder, model.prefix, {name: tensor.read() for name, tensor in tensors.items()})
-    if weights.config.model_type == "albert":
+    if "num_hidden_groups" in model.own:
         weights = dataclasses.replace(weights, config=weights.config.filled())
     write_around(folder, weights, model.config)
 

@@ -19,10 +19,8 @@ from bert_tf.heads import HEADS
 from bert_tf.models.albert.huggingface import check_groups, identity, take_projection
 from bert_tf.models.eurobert import huggingface as huggingface_eurobert
 from bert_tf.models.gpt import huggingface as huggingface_gpt
-from bert_tf.models.mobilebert import weights as mobilebert
 from bert_tf.models.modernbert import huggingface as huggingface_modernbert
 from bert_tf.models.neobert import huggingface as huggingface_neobert
-from bert_tf.models.nomicbert import huggingface as nomicbert
 from bert_tf.models.t5 import huggingface as huggingface_t5
 from bert_tf.models.xlnet import huggingface as huggingface_xlnet
 from bert_tf.tokenization.library_settings import SETTINGS_FILE, settings_beside
@@ -179,7 +177,7 @@ def _differences(model, config, parts):
     if "masked_lm" in parts and model.exact_gelu and activation != "gelu_erf":
         yield ("The head masked_lm has the exact GELU in transformers, and here "
                f"{activation}; their logits differ.")
-    yield from mobilebert.notes(config)
+    yield from model.differences(config)
     if "pooler" in parts and config.is_causal:
         yield "The pooler reads the last token; that of transformers reads the first."
 
@@ -209,8 +207,7 @@ def read(file: str) -> Source:
         return own.read(file, values, tensors)
     kind = configs.find_type(values, tensors, path, (*MODELS, *_OWN_FILES))
     model = model_in(kind, tensors)
-    if kind == nomicbert.TYPE:
-        tensors = huggingface_eurobert.join(tensors, file)
+    values, tensors = model.take(values, tensors, file)
     if path:
         described = values
         if "sequence_summary.summary.weight" not in tensors:        # which only choices have
@@ -221,12 +218,9 @@ def read(file: str) -> Source:
         _check_segments(config, vocabulary, path)
     tensors = _single_classifier({_standard_name(name, model): tensor
                                 for name, tensor in tensors.items()})
-    if kind == nomicbert.TYPE:
-        nomicbert.add_biases(tensors)
     _tie(tensors, model, values.get("tie_word_embeddings", True), file)
     config = take_projection(tensors, model, config)
-    if kind == "mobilebert":
-        mobilebert.join_output(tensors)
+    model.complete(tensors)
     notes = _cut_positions(tensors, model, values)
     if config:
         parts = ["masked_lm"] * (model.output_biases[0] in tensors)
@@ -317,11 +311,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     values = {name: tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read()
               for name, tensor in tensors.items()}
     values |= identity(model, weights.config, values)
-    if weights.config.model_type == "mobilebert":
-        mobilebert.split_output(values, weights.config.embedding_width)
-        values |= mobilebert.unused(weights, values)
-    if weights.config.model_type == nomicbert.TYPE:
-        values, described = nomicbert.give(values, described, weights)
+    values, described = model.give(values, described, weights)
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])

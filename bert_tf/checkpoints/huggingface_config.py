@@ -248,4 +248,5 @@ def describe(weights: Weights) -> dict[str, Any]:
     }
     return {**{model.names.get(key, key): value for key, value in described.items()
                if model.names.get(key, key) and value is not None},
+            **{theirs: described[ours] for ours, theirs in model.other_names.items()},
             **{key: read[key] for key in kept if key in read}}

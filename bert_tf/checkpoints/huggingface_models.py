@@ -10,6 +10,7 @@ from bert_tf.checkpoints.rules import SELF, encoder_rows
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import ALBERT
 from bert_tf.models.mobilebert import weights as mobilebert
+from bert_tf.models.nomicbert import weights as nomicbert
 
 # Endings of rows, of PyTorch's names.
 TABLE = (("", ".weight"),)
@@ -48,6 +49,10 @@ class Model:
             networks like BERT's.
         older: the files whose masked LM has other names, and may have an output matrix.
         spellings: patterns in the names of some files, and what the rows have for them.
+        take: changes the configuration and the tensors of a file, as they are in it.
+        complete: changes the tensors, by the names in rows, in place.
+        give: undoes `take` and `complete` in the values and the configuration of a file.
+        differences: sentences on what transformers computes differently with a configuration.
     """
 
     classes: str
@@ -75,6 +80,10 @@ class Model:
     check: Callable[[Weights], None] | None = None
     older: "Model | None" = None
     spellings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    take: Callable = lambda values, tensors, file: (values, tensors)
+    complete: Callable = lambda tensors: None
+    give: Callable = lambda values, described, weights: (values, described)
+    differences: Callable = lambda config: ()
 
     @property
     def output_weights(self) -> str:
@@ -221,7 +230,8 @@ MODELS = {
             "hidden_size": 512, "num_hidden_layers": 24, "num_attention_heads": 4,
             "intermediate_size": 512, "hidden_act": "relu", "hidden_dropout_prob": 0.0,
             "type_vocab_size": 2},
-        check=mobilebert.check_huggingface,
+        check=mobilebert.check_huggingface, complete=mobilebert.join_output,
+        give=mobilebert.give, differences=mobilebert.notes,
         ignored=(*mobilebert.UNUSED.items(), mobilebert.EMPTY)),
 }
 # The classifiers of transformers' ELECTRA; the original's have no hidden layer.
@@ -281,7 +291,7 @@ _NOMIC = {"num_experts": 0, "activation_function": "swiglu", "rotary_emb_fractio
               "prenorm", "parallel_block", "causal", "use_rms_norm", "norm_mlp", "rotary_head_dim",
               "rotary_emb_interleaved", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"), False)}
 MODELS["nomic_bert"] = Model(
-    "NomicBert", "nomic_bert.", (
+    "NomicBert", nomicbert.PREFIX, (
         *_ENCODER[:2], _ENCODER[-1], ("embeddings/LayerNorm", "emb_ln", NORM),
         *((f"encoder/layer_{{i}}/{ours}", f"encoder.layers.{{i}}.{theirs}", endings)
           for ours, theirs, endings in (
@@ -304,7 +314,8 @@ MODELS["nomic_bert"] = Model(
                r"embeddings\.LayerNorm": "emb_ln", "^emb_ln": "nomic_bert.emb_ln",
                r"self_attn\.\[q,k,v\]_proj": "attn.Wqkv", r"self_attn\.o_proj": "attn.out_proj",
                r"mlp\.\[gate,up\]_proj": "mlp.[fc12,fc11]", r"mlp\.down_proj": "mlp.fc2",
-               "post_attention_layernorm": "norm1", "post_mlp_layernorm": "norm2"})
+               "post_attention_layernorm": "norm1", "post_mlp_layernorm": "norm2"},
+    take=nomicbert.take, complete=nomicbert.add_biases, give=nomicbert.give)
 _MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}
 
 

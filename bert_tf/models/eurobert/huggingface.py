@@ -14,6 +14,7 @@ from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import EuroBertConfig, Sizes
 from bert_tf.errors import InputError, naming
 from bert_tf.heads import HEADS
+from bert_tf.models.eurobert.weights import GATED, QKV, join, split
 from bert_tf.models.modernbert.huggingface import ROLES, checked_theta, task_of
 from bert_tf.tokenization.library_settings import settings_beside
 
@@ -28,16 +29,10 @@ _KEYS = {**{key: key for key in (
     "intermediate_size", "max_position_embeddings", "initializer_range", "attention_bias",
     "mlp_bias", "classifier_pooling")},
     "attention_probs_dropout_prob": "attention_dropout", "layer_norm_eps": "rms_norm_eps"}
-# The matrices that are one here, by names that messages show, and their parts in files.
-_QKV, _GATED, _GATED_OF_NOMIC = (
-    "self_attn.[q,k,v]_proj", "mlp.[gate,up]_proj", "mlp.[fc12,fc11]")
-_PARTS = {_QKV: [f"self_attn.{part}_proj" for part in "qkv"],
-          _GATED: ["mlp.gate_proj", "mlp.up_proj"], _GATED_OF_NOMIC: ["mlp.fc12", "mlp.fc11"]}
-_JOINTS = [(whole, parts, end) for whole, parts in _PARTS.items() for end in (".weight", ".bias")]
 _BLOCK = f"{_PREFIX}layers.{{i}}."
 NAMES = {"words": f"{_PREFIX}embed_tokens", "attention/layer_norm": f"{_BLOCK}input_layernorm",
-         "attention/self/qkv": _BLOCK + _QKV, "attention/output/dense": f"{_BLOCK}self_attn.o_proj",
-         "layer_norm": f"{_BLOCK}post_attention_layernorm", "intermediate/dense": _BLOCK + _GATED,
+         "attention/self/qkv": _BLOCK + QKV, "attention/output/dense": f"{_BLOCK}self_attn.o_proj",
+         "layer_norm": f"{_BLOCK}post_attention_layernorm", "intermediate/dense": _BLOCK + GATED,
          "output/dense": f"{_BLOCK}mlp.down_proj", "final": f"{_PREFIX}norm", "decoder": "lm_head"}
 
 
@@ -96,43 +91,6 @@ def token_ids(weights: Weights, before: Mapping[str, Any], roles: Mapping[str, s
     if not weights.tokenizer:
         return {key: before.get(key) for key in keys}
     return {key: getattr(weights.tokenizer.vocabulary, f"{ours}_id") for key, ours in keys.items()}
-
-
-def join(tensors: Mapping[str, Tensor], file: str) -> dict[str, Tensor]:
-    """Joins the tensors of `_PARTS`."""
-    joined = dict(tensors)
-    for whole, parts, end in _JOINTS:
-        blocks = {name.removesuffix(part + end): None for name in tensors for part in parts
-                  if name.endswith(part + end)}
-        for block in blocks:
-            names = [block + part + end for part in parts]
-            if missing := [name for name in names if name not in tensors]:
-                raise InputError(f"{file}: tensor {missing[0]!r} is missing; use a complete "
-                                 "checkpoint.")
-            pieces = [joined.pop(name) for name in names]
-            shapes = [piece.shape for piece in pieces]
-            if len({shape[1:] for shape in shapes}) > 1:
-                raise InputError(f"{file}: {', '.join(names)} have the shapes {shapes}, which do "
-                                 "not fit together; correct the file.")
-            joined[block + whole + end] = pieces[0].changed(
-                lambda _, pieces=pieces: np.concatenate([piece.read() for piece in pieces]),
-                name=block + whole + end,
-                shape=(sum(shape[0] for shape in shapes), *shapes[0][1:]))
-    return joined
-
-
-def split(values: Mapping[str, np.ndarray], config: Sizes) -> dict[str, np.ndarray]:
-    """Undoes `join`."""
-    width = config.key_value_heads * config.head_size
-    ends = {_QKV: (config.hidden_size, config.hidden_size + width),
-            **dict.fromkeys((_GATED, _GATED_OF_NOMIC), (config.intermediate_size,))}
-    apart = dict(values)
-    for whole, parts, end in _JOINTS:
-        for name in [name for name in values if name.endswith(whole + end)]:
-            pieces = np.split(apart.pop(name), ends[whole])
-            apart.update((name.removesuffix(whole + end) + part + end, np.ascontiguousarray(piece))
-                         for part, piece in zip(parts, pieces))
-    return apart
 
 
 def _read_config(values):

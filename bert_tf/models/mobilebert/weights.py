@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def notes(config: Sizes) -> tuple[str, ...]:
     return tuple(told)
 
 
-def unused(weights: Weights, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _unused(weights, values):
     """The tensors of `UNUSED` in the file that was read, under the names beside `values`."""
     if not weights.origin:
         return {}
@@ -96,10 +97,12 @@ def join_output(tensors: dict[str, Tensor]) -> None:
         read=lambda: np.concatenate([table.read(), further.read().T], 1))
 
 
-def split_output(values: dict[str, np.ndarray], width: int) -> None:
-    """Undoes `join_output` in the values of a file; `width` is E."""
+def give(values: dict[str, np.ndarray], described: dict[str, Any], weights: Weights
+         ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Undoes `join_output` in the values of a file, and adds those that no network uses."""
     if _BIAS in values:
         values.setdefault(_FURTHER, np.zeros((0, len(values[_BIAS])), values[_BIAS].dtype))
     if _DECODER in values:
-        table = values[_DECODER]
+        table, width = values[_DECODER], weights.config.embedding_width
         values[_DECODER], values[_FURTHER] = table[:, :width], table[:, width:].T
+    return values | _unused(weights, values), described

@@ -4,16 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints.huggingface_models import MODELS
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.checkpoints.weights import Weights
-from bert_tf.models.eurobert.huggingface import split
+from bert_tf.models.eurobert.weights import join, split
 
-TYPE = "nomic_bert"
-_PREFIX, _DENSE = MODELS[TYPE].prefix, "cls.predictions.transform.dense."
+PREFIX, _DENSE = "nomic_bert.", "cls.predictions.transform.dense."
 # Biases that the original's masked LM lacks, and matrices with as many rows.
 _BIASES = {f"{_DENSE}bias": f"{_DENSE}weight",
-           "cls.predictions.bias": f"{_PREFIX}embeddings.word_embeddings.weight"}
+           "cls.predictions.bias": f"{PREFIX}embeddings.word_embeddings.weight"}
+
+
+def take(values: dict[str, Any], tensors: dict[str, Tensor], file: str
+         ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Joins the matrices of a file."""
+    return values, join(tensors, file)
 
 
 def add_biases(tensors: dict[str, Tensor]) -> None:
@@ -25,15 +29,13 @@ def add_biases(tensors: dict[str, Tensor]) -> None:
 
 def give(values: dict[str, np.ndarray], described: dict[str, Any], weights: Weights
          ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The tensors by the names in the file that was read, and `config.json` with all keys."""
+    """The tensors by the names in the file that was read, and `config.json`."""
     names = {}
     for name, tensor in (weights.origin.tensors if weights.origin else {}).items():
-        if not tensor.name.startswith(("bert.", _PREFIX)):
-            name = name.removeprefix(_PREFIX)
+        if not tensor.name.startswith(("bert.", PREFIX)):
+            name = name.removeprefix(PREFIX)
         names[name] = tensor.name
     values = {names.get(name) or name: value for name, value in values.items()
               if names.get(name) != ""}
-    originals = {theirs: described[ours] for ours, theirs in MODELS[TYPE].other_names.items()}
     longest = min(described["n_positions"], described["max_trained_positions"])
-    return split(values, weights.config), {
-        **described, **originals, "max_position_embeddings": longest}
+    return split(values, weights.config), {**described, "max_position_embeddings": longest}
