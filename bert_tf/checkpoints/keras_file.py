@@ -20,7 +20,8 @@ NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*",
              "optimizer and counters, which only a resumed run needs"),
-            (r".*/ranges/.*", "ranges of a network that rounds its numbers"))
+            (r".*/ranges/.*", "ranges of a network that rounds its numbers"),
+            (r"untrained/.*", "first values, since the converted checkpoint had none"))
 
 
 def find(path: str) -> str | None:
@@ -184,6 +185,6 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     for tensor in tensors.values():
         as_float32(tensor, weights.source)
     learner = _learner(weights)
-    assign(learner, weights)
+    learner.untrained = assign(learner, weights).missing
     learner.save(os.path.join(folder, NAME))
     google.write_around(folder, weights)

@@ -108,6 +108,17 @@ def test_a_published_folder_equals_the_formula_and_goes_out_again(factor, traine
     assert checkpoints.read(tmp_path / "b").config == network.config
 
 
+def test_a_file_of_keras_does_not_add_a_pooler(tmp_path):
+    values = tensors()
+    convert(write(tmp_path / "a", values), tmp_path / "b", "keras")
+    account = convert(tmp_path / "b", tmp_path / "c", "huggingface")
+    assert "2 not used: first values" in str(account) and "converted: pooler" in str(account)
+    assert load_file(tmp_path / "c" / "model.safetensors").keys() == values.keys()
+    learner = keras.saving.load_model(tmp_path / "b" / "model.keras")
+    learner.save(tmp_path / "b" / "model.keras")        # with a pooler that it may have trained
+    assert "pooler" in checkpoints.read(tmp_path / "b").heads
+
+
 def test_a_masked_lm_of_the_original_has_no_biases(tmp_path):
     """Which are zero here, and written once they are learned."""
     head = "cls.predictions.transform."

@@ -2,7 +2,7 @@
 the gradient of its loss. Shapes: B rows of a batch, S sequence."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -42,11 +42,13 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
             of nothing is 0.
         one_task_a_batch: whether the means over steps count only the steps that had the objective.
         draws: a phrase for its random draws in each training pass, besides dropout; "" if none.
+        untrained: names of weights that a converted checkpoint lacked, which a file keeps so.
     """
 
     epsilon = 1e-5
     one_task_a_batch = False
     draws = ""
+    untrained: Collection[str] = ()
     objectives: list[Objective]
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):
@@ -240,6 +242,7 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
         for objective in self.objectives:
             names |= {id(v): v.path.removeprefix(objective.path.removesuffix(objective.name))
                       for v in objective.weights}
+        names = {key: "untrained/" * (name in self.untrained) + name for key, name in names.items()}
         encoder = keras.saving.serialize_keras_object(self.encoder)
         encoder["config"].pop("weights", None)      # which are among the model's
         return {**super().get_config(), "weights": saved_names(self, names), "encoder": encoder,
