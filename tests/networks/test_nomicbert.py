@@ -119,6 +119,19 @@ def test_a_file_of_keras_does_not_add_a_pooler(tmp_path):
     assert "pooler" in checkpoints.read(tmp_path / "b").heads
 
 
+@pytest.mark.parametrize("size, multiple, is_right", [
+    (30, 64, True), (25, 6, True), (30, None, True), (25, None, False), (25, 4, False),
+    (25, "6", False), (25, 0, False)])
+def test_the_original_pads_its_vocabulary(size, multiple, is_right, tmp_path):
+    """To a multiple; other tools, which know no such key, don't."""
+    folder = write(tmp_path / "a", tensors(), vocab_size=size, pad_vocab_size_multiple=multiple)
+    if is_right:
+        assert checkpoints.read(folder).config.vocab_size == 30
+    else:
+        with pytest.raises(InputError, match="word_embeddings.* has the shape .30, 8"):
+            checkpoints.read(folder)
+
+
 def test_a_masked_lm_of_the_original_has_no_biases(tmp_path):
     """Which are zero here, and written once they are learned."""
     head = "cls.predictions.transform."

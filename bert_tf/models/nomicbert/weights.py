@@ -16,7 +16,14 @@ _BIASES = {f"{_DENSE}bias": f"{_DENSE}weight",
 
 def take(values: dict[str, Any], tensors: dict[str, Tensor], file: str
          ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Joins the matrices of a file."""
+    """Joins the matrices of a file. The original adds rows to the table of words, up to a multiple
+    of `pad_vocab_size_multiple`, and leaves `vocab_size` as it was."""
+    sizes = values.get("vocab_size"), values.get("pad_vocab_size_multiple")
+    rows = next((tensor.shape[0] for name, tensor in tensors.items()
+                 if name.endswith("word_embeddings.weight") and tensor.shape), 0)
+    if all(type(size) is int and size > 0 for size in sizes) and (
+            rows == -(-sizes[0] // sizes[1]) * sizes[1]):
+        values = {**values, "vocab_size": rows}
     return values, join(tensors, file)
 
 
