@@ -116,9 +116,11 @@ class Model:
         if all(head.reads_masked or getattr(head, "source", "") == "sequence_output"
                for head in learner.objectives):
             missing = [name for name in missing if names.head(name) != "pooler"]
+        advice = "; give a model that was trained for this task."
+        if {*map(names.head, missing)} == {"pooler"}:
+            advice = ", which its head reads; use a complete checkpoint."
         if missing:
-            raise InputError(f"{account.source} has no {', '.join(missing)}; give a model "
-                             "that was trained for this task.")
+            raise InputError(f"{account.source} has no {', '.join(missing)}{advice}")
         return learner
 
 
@@ -219,14 +221,21 @@ def _described_by_labels(path):
     return model
 
 
+def check_regression(weights: Any) -> None:
+    """Raises InputError if `weights` have a regression of several numbers."""
+    bias = weights.tensors.get("regression/dense/bias")
+    if bias and bias.shape != (1,):
+        raise InputError(f"{weights.source} gives {bias.shape[0]} numbers for a text, but a "
+                         "regression here gives one: train a new head with bert-finetune "
+                         "--keep_head=False, or open this model with transformers.")
+
+
 def _labels(weights, head, kind):
     """The labels of a head, with the names that transformers gives where config.json has none."""
     count = 0
     if head in names.CLASSIFIERS:
         count = weights.tensors[f"{head}/dense/bias"].shape[0]
-    if head == "regression" and count > 1:
-        raise InputError(f"{weights.source} gives {count} numbers for a text (its problem_type is "
-                         "regression), but regression here has one number; take a model of one.")
+    check_regression(weights)
     count *= kind.has_labels
     if count and len(weights.labels) not in (0, count):
         warn(f"{weights.source} has {count} labels, but id2label in the config.json beside it "

@@ -304,3 +304,11 @@ def test_heads_tell_two_texts_apart_where_the_network_reads_no_segments(tmp_path
                 for owner in peer.encode("the cat", "sat").sequence_ids]
     for one in (tokenizer, pickle.loads(pickle.dumps(tokenizer))):
         assert one(("the cat", "sat"))["segment_ids"][0, :-1].tolist() == expected[:-1]
+
+
+def test_a_head_without_its_pooler_asks_for_a_complete_file(tmp_path):
+    learner = bert_tf.training.Learner(build(BERT), [bert_tf.objectives.Classification(BERT, 2)])
+    learner.untrained = ("pooler/dense/kernel", "pooler/dense/bias")
+    write_keras(tmp_path / "a", learner)
+    with pytest.raises(InputError, match="no pooler.*bias, which its head reads; use a complete"):
+        open_model(tmp_path / "a").learner()

@@ -521,7 +521,7 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind, capsys):
         opened = bert_tf.Predictor(tmp_path / "hf")
         assert opened.saved_task.task.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
         assert "has 3 labels, but id2label in the config.json" in capsys.readouterr().err
-        for problem, message in (("regression", "gives 3 numbers .* regression here has one"),
+        for problem, message in (("regression", "gives 3 numbers .* regression here gives one"),
                                  ("multilabel", "json: problem_type must be .*'multilabel'")):
             path.write_text(json.dumps({**given, "problem_type": problem}))
             with pytest.raises(InputError, match=message):

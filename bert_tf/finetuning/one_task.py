@@ -9,7 +9,7 @@ from bert_tf.checkpoints.names import tasks_beside, with_head_of
 from bert_tf.errors import InputError, listed
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import ModelFlags, check_task, masked_heads, open_encoder
-from bert_tf.opening import Model, folder_of, task_of_labels
+from bert_tf.opening import Model, check_regression, folder_of, task_of_labels
 from bert_tf.tasks.kinds.sentence import is_reached
 from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
@@ -222,6 +222,8 @@ def find_head(model: Model, task: Task, task_flags: Any, flags: ModelFlags,
     decides, the head of the same kind and labels is kept, and one line says what happens.
     `options`: of the head, None where a flag is not given."""
     saved = model.saved or _of_huggingface(model, task)
+    if flags.keep_head and task.kind.name == "regression" and model.weights:
+        check_regression(model.weights)
     if flags.keep_head is not None:
         return saved if flags.keep_head else None
     if saved is None or task.kind.keeps_head:

@@ -99,6 +99,18 @@ def test_a_folder_of_hugging_face_follows_the_same_rule(kind, tuned, tmp_path, c
     assert model.predict(TEXTS[:4]) == before
 
 
+def test_a_regression_of_several_numbers_is_not_trained_further(tuned, tmp_path):
+    checkpoints.convert(str(tuned("classification")), str(tmp_path / "hf"), "huggingface")
+    path = tmp_path / "hf" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": "regression"}))
+    run = functools.partial(open_job, files_of(tmp_path, "regression", LABELS["regression"]),
+                            tmp_path / "hf", tmp_path / "out", **STILL)
+    with pytest.raises(InputError, match="hf.model.safetensors gives 2 numbers .* --keep_head=F"):
+        run(keep_head=True)
+    assert not (tmp_path / "out").exists()
+    run()
+
+
 def test_labels_in_another_order_stay_with_their_rows(tuned, base, tmp_path):
     """A config.json may number the labels otherwise than the training file's order."""
     checkpoints.convert(str(tuned("classification")), str(tmp_path / "hf"), "huggingface")

@@ -80,13 +80,13 @@ def _read_config(values, tensors, beams):
         if type(width) is not int or width < 1:
             raise InputError(f"{key} must be a number from 1, not {width!r}.")
     # The activation counts without a projection too, but only before these logits.
-    summary = values.get("summary_activation", "tanh")
-    projects, has_summary = values.get("summary_use_proj", True), "logits_proj.weight" in tensors
-    if has_summary and projects and summary != "tanh":
-        raise InputError(f"summary_activation must be 'tanh', not {summary!r}.")
-    if has_summary and not projects and summary:
-        raise InputError(f"summary_activation must be '' where summary_use_proj is false, not "
-                         f"{summary!r}.")
+    summary, projects = values.get("summary_activation", "tanh"), values.get(
+        "summary_use_proj", True)
+    only = "tanh" * bool(projects)
+    if "logits_proj.weight" in tensors and (summary or "") != only:
+        raise InputError(f"summary_activation must be {only!r} where summary_use_proj is "
+                         f"{projects}, not {summary!r}, with which the network is another one; "
+                         "take another model.")
     ours = {name: values[key] for key, name in _KEYS.items() if values.get(key) is not None}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
     # Its layers never share biases, whatever untie_r says.
