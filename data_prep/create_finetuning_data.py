@@ -66,9 +66,7 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
          ) -> list[dict]:
     """Makes the records of all splits and returns the manifests of those that are finished; nothing
     is written if any file is bad."""
-    if find_questions(task_flags.task):
-        raise InputError(f"--task={task_flags.task}: --records_only is not for questions, whose "
-                         "records bert-finetune makes before it trains; leave out --records_only.")
+    _check_task(dataclasses.asdict(task_flags))
     made_by = (runner or RunnerFlags()).open()
     task = task_flags.read_task()
     lower = default_case(job.vocab_file) if job.do_lower_case is None else job.do_lower_case
@@ -90,8 +88,15 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags, runner: RunnerFlags | 
     return manifests
 
 
+def _check_task(given):
+    if find_questions(given.get("task", "")):
+        raise InputError(f"--task={given['task']}: --records_only is not for questions, whose "
+                         "records bert-finetune makes before it trains; leave out --records_only.")
+    return ()
+
+
 def run():
-    flags.run(main, TaskFlags, FinetuningDataFlags, RunnerFlags)
+    flags.run(main, TaskFlags, FinetuningDataFlags, RunnerFlags, adds=_check_task)
 
 
 if __name__ == "__main__":

@@ -257,9 +257,13 @@ def test_a_bad_line_leaves_nothing(prepare, folder, line, message):
     assert not content(folder / "out")
 
 
-def test_questions_have_no_records_of_their_own(prepare):
+def test_questions_have_no_records_of_their_own(prepare, monkeypatch, capsys):
     with pytest.raises(InputError, match="--task=squad_v2: --records_only is not for questions"):
         prepare(task="squad_v2")
+    monkeypatch.setattr("sys.argv", ["bert-finetune", "--task=squad", "--train_file=train.json"])
+    with pytest.raises(SystemExit):     # before what --train_file is not for
+        create_finetuning_data.run()
+    assert "--task=squad: --records_only is not for questions" in capsys.readouterr().err
 
 
 def test_skipped_lines_stand_in_the_manifest(prepare, folder):
