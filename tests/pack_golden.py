@@ -1,5 +1,5 @@
-"""Writes the files of tests/golden again that come from $BERT_TF_TEST_DATA; an empty file there asks
-for one more.
+"""Writes the files of tests/golden again that come from $BERT_TF_TEST_DATA; an empty file there
+asks for one more.
 
     python -m tests.pack_golden
 
