@@ -24,10 +24,10 @@ from bert_tf.tasks.named import OF_SUITES, TASKS, find_folder, placed
 from bert_tf.tasks.suites import Row, Suite, is_of
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training import resume
+from bert_tf.training.settings import GRID
 from bert_tf.training.trials import DEGENERATE, DIVERGED, RESULTS
 
 DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
-_SHORT = {"learning_rate": "rate", "train_batch_size": "batch", "num_train_epochs": "epochs"}
 # Settings of a run that trains nothing.
 _OF_PREDICTION = ("eval_batch_size", "dtype", "distribution_strategy", "num_workers")
 
@@ -108,7 +108,8 @@ class SuiteRun:
         has |= self.family.records(os.path.join(place, "records"))
         begins_with, cells = row.begins_with if self.intermediate else "", []
         for point in self.points:
-            name = "-".join(f"{_SHORT[axis]}{value:g}" for axis, value in point.items()) or DEFAULTS
+            name = "-".join(f"{GRID[axis][1]}{value:g}" for axis, value in point.items())
+            name = name or DEFAULTS
             cells += [Cell(row, name, seed, os.path.join(place, name, f"seed{seed}"), begins_with,
                            {**self.settings, **point, **has, "random_seed": seed})
                       for seed in self.seeds]

@@ -23,7 +23,7 @@ from bert_tf.tasks.named import OF_SUITES, placed
 from bert_tf.tasks.suites import SUITES, Grid, is_of
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.reporting import duration
-from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.settings import GRID, FineTuneSettings
 from bert_tf.training.trials import DIVERGED, deviation, kept_trials
 
 _MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
@@ -47,9 +47,7 @@ def open_suite(job: SuiteFlags) -> SuiteRun:
     if job.num_train_steps and job.grid_num_train_epochs:
         raise InputError("--num_train_steps replaces the epochs; leave out "
                          "--grid_num_train_epochs.")
-    axes = {name: tuple(map(kind, values))
-            for name, kind in (("learning_rate", float), ("train_batch_size", int),
-                               ("num_train_epochs", float))
+    axes = {name: tuple(map(kind, values)) for name, (kind, _) in GRID.items()
             if (values := getattr(job, f"grid_{name}"))}
     if job.num_train_steps:
         axes["num_train_epochs"] = ()

@@ -272,6 +272,9 @@ class LossSettings:
 
 
 _of_grid = only("grid")
+# The settings that a grid tries: their types, and their names in names of trials.
+GRID = {"train_batch_size": (int, "batch"), "learning_rate": (float, "rate"),
+        "num_train_epochs": (float, "epochs")}
 # Steps of ascent and their size by default, and the norms that each way knows.
 _ASCENT = {"smart": (1, 1e-3, ("inf", "l2", "l1")), "freelb": (3, 0.04, ("l2", "inf"))}
 # The least noise that changes numbers near 1 in a type of computation.
@@ -455,9 +458,9 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
         """Returns the settings of each trial, under a name that no other trial has."""
         trials = {}
         grid = [[(name, kind(value)) for value in getattr(self, f"grid_{name}")]
-                for name, kind in _GRID.items() if self.grid]
+                for name, (kind, _) in GRID.items() if self.grid]
         for chosen in itertools.product(*grid):
-            prefix = "".join(f"{_SHORT[name]}{value:g}-" for name, value in chosen)
+            prefix = "".join(f"{GRID[name][1]}{value:g}-" for name, value in chosen)
             for seed in range(self.random_seed, self.random_seed + self.num_trials):
                 name = f"{prefix}seed{seed}"
                 trials[name] = self._trial(
@@ -468,7 +471,3 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
     def _trial(self, **values):
         """These settings with other values, of one trial."""
         return dataclasses.replace(self, **vars(TrialSettings()), **values)
-
-
-_GRID = {"train_batch_size": int, "learning_rate": float, "num_train_epochs": float}
-_SHORT = {"train_batch_size": "batch", "learning_rate": "rate", "num_train_epochs": "epochs"}
