@@ -108,8 +108,7 @@ class SuiteRun:
         has |= self.family.records(os.path.join(place, "records"))
         begins_with, cells = row.begins_with if self.intermediate else "", []
         for point in self.points:
-            name = "-".join(f"{GRID[axis][1]}{value:g}" for axis, value in point.items())
-            name = name or DEFAULTS
+            name = "-".join(f"{GRID[key][1]}{value:g}" for key, value in point.items()) or DEFAULTS
             cells += [Cell(row, name, seed, os.path.join(place, name, f"seed{seed}"), begins_with,
                            {**self.settings, **point, **has, "random_seed": seed})
                       for seed in self.seeds]
