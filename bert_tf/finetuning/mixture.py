@@ -22,7 +22,7 @@ from bert_tf.recipes.distillation import DISTILLATIONS, find_distillation
 from bert_tf.tasks.named import TASKS, find_folder, find_task
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import Defaults
-from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.task_flags import OF_KINDS, TaskFlags
 from bert_tf.training.optimizers.table import SCHEDULES
 from bert_tf.training.settings import FineTuneSettings
 
@@ -33,9 +33,6 @@ _TURNS = 5      # of a stochastic answer network
 DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
 _OF_ONE_TASK = ("grid", "class_weights", "lm_coef", "loss_reduction", "label_smoothing",
                 "bilstm_size")
-# Keys of a row that say how a task of a kind is learned.
-_OF_KINDS = {"regression": ("label_scale", "label_mean"),
-             "multiple_choice": ("max_qa_length", "carry_choices")}
 _ROW_FOLDER = "name their folder as data_dir in --task_config_path"
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
 # How tasks learn unless their row names another way.
@@ -210,7 +207,7 @@ def _options_of(flags, row, task, saved):
         turns = saved.options.get("answer_turns")
     else:       # true by default; tasks have no such option where it is false
         turned = turned is not False or None
-        own = _OF_KINDS.get(task.kind.name, ())
+        own = tuple(name for name, kind in OF_KINDS.items() if kind == task.kind.name)
         is_pair = task.kind.name == "classification" and task.kind.num_texts(
             task, next(iter(task.splits))) == 2
         if is_pair and row.get("answer_opt", flags.answer_opt):

@@ -25,8 +25,9 @@ COLUMNS = {forms.CONLLU: conllu.DEFAULT_COLUMNS, forms.ANNOTATIONS: annotations.
 SQUAD_STYLES = ("bert", "albert", "electra", "xlnet", "cmrc")
 _OF_TABLES = {"text_a_column", "multi_label", "tfds_name"}
 OF_NUMBERS = ("label_scale", "label_mean")
-_OF_KINDS = {**dict.fromkeys(OF_NUMBERS, "regression"),
-             **dict.fromkeys(("max_qa_length", "carry_choices"), "multiple_choice")}
+# Options of one kind of tasks, and the kind.
+OF_KINDS = {**dict.fromkeys(OF_NUMBERS, "regression"),
+            **dict.fromkeys(("max_qa_length", "carry_choices"), "multiple_choice")}
 # Values of options that a trained model does not name.
 _KEPT = {"label_scale": 1.0, "label_mean": 0.0, "carry_choices": False, "long_text": TRUNCATE}
 _of_own = without("task")       # describes own files
@@ -179,7 +180,7 @@ class FileFlags:
                                                  for split in others])
             task = self._in_scheme(task)
         check(self)
-        for name, kind in _OF_KINDS.items():
+        for name, kind in OF_KINDS.items():
             if getattr(self, name) is not None and task.kind != KINDS[kind]:
                 raise InputError(f"--{name} is for {KINDS[kind].title}; leave the flag out.")
         check_long_text(self.long_text, task)
@@ -333,7 +334,7 @@ def check_long_text(way: str | None, task: Task) -> None:
 def check_kept(flags: TaskFlags, options: dict, *more: str) -> None:
     """Raises InputError for flags that differ from the options of a trained model, where they can't
     change. `more` are names of further flags."""
-    for name in (*_OF_KINDS, *more):
+    for name in (*OF_KINDS, *more):
         if getattr(flags, name) not in (None, options.get(name, _KEPT.get(name))):
             raise InputError(f"--{name} stays as in the training of the model; leave the flag out.")
 
