@@ -82,7 +82,9 @@ def _read_config(values, tensors, beams):
     # The activation counts without a projection too, but only before these logits.
     summary, projects = values.get("summary_activation", "tanh"), values.get(
         "summary_use_proj", True)
-    only = "tanh" * bool(projects)
+    only = "tanh"
+    if not projects:
+        only = ""
     if "logits_proj.weight" in tensors and (summary or "") != only:
         raise InputError(f"summary_activation must be {only!r} where summary_use_proj is "
                          f"{projects}, not {summary!r}, with which the network is another one; "
