@@ -19,10 +19,10 @@ def expected():
     return found
 
 
-def run(backend, *args):
+def run(backend, *args, **options):
     """Runs Python with a backend of Keras."""
     return subprocess.run([sys.executable, *args], text=True, capture_output=True,
-                          env={**os.environ, "KERAS_BACKEND": backend})
+                          env={**os.environ, "KERAS_BACKEND": backend}, **options)
 
 
 def on(*backends):
@@ -47,6 +47,28 @@ def test_layers(backend, file):
     result = run(backend, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                  os.path.join(os.path.dirname(__file__), "layers", file))
     assert result.returncode == 0, result.stdout
+
+
+AVERAGED = """
+import bert_tf, keras, numpy
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile(bert_tf.AdamWeightDecay(0.1, {}), loss="mse")
+inputs, labels = numpy.ones((8, 4)), numpy.ones((8, 1))
+for _ in range(2):
+    model.fit(inputs, labels, verbose=0)
+    model.evaluate(inputs, labels, verbose=0)
+    model.save("model.keras")
+"""
+
+
+@pytest.mark.peer
+@on("jax")
+@pytest.mark.parametrize("options", ["use_ema=True", "average='ema'", "average='swa'"])
+def test_averaged_weights_have_arrays_of_their_own(backend, options, tmp_path):
+    """JAX deletes the arrays that a step, also one of `evaluate`, gets."""
+    (tmp_path / "train.py").write_text(AVERAGED.format(options))
+    result = run(backend, tmp_path / "train.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.peer

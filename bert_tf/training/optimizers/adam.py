@@ -123,6 +123,8 @@ class ClippingOptimizer(keras.optimizers.Optimizer):
         super().finalize_variable_values(var_list)
         for variable in var_list if self.averages else ():
             variable.assign(self.averages[self._get_variable_index(variable)])
+        for variable in var_list if self.averages or self.use_ema else ():
+            variable.assign(ops.copy(variable))     # on JAX it has the array of its average so far
 
     def _clipped(self, grads, variables):
         """The gradients of a step, added up over the replicas and clipped."""
