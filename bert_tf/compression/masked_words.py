@@ -2,10 +2,12 @@
 algorithm 1; huawei-noah/Pretrained-Language-Model, TinyBERT/data_augmentation.py)."""
 
 import dataclasses
+import hashlib
 import itertools
+import json
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from bert_tf import networks
 from bert_tf.bert.objective import MaskedLM
 from bert_tf.compression.word_vectors import read_word_vectors
-from bert_tf.errors import InputError
+from bert_tf.data.records.jobs import FinishedPieces, run_pieces
+from bert_tf.errors import InputError, counted
 from bert_tf.opening import open_model
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.training.distribution import compiled
@@ -25,6 +28,7 @@ CANDIDATES = 15                 # M of the original
 _LETTERS = re.compile(r"[a-z]+")
 _LONGEST = 512
 _VECTORS = 100_000
+_TEXTS = 100                    # of a piece of the work
 
 
 class WordModel:
@@ -44,6 +48,8 @@ class WordModel:
                        if name.startswith("masked_lm/")]:
             raise InputError(f"--masked_lm: {path} has no {', '.join(missing)}; name a model with "
                              "its masked LM.")
+        self.digest = hashlib.sha256(b"".join(
+            hashlib.sha256(np.asarray(v)).digest() for v in learner.variables)).hexdigest()
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
         self._forward = compiled(
             lambda *rows: tf.math.top_k(learner(dict(zip(names, rows)))["masked_lm"][:, 0],
@@ -109,13 +115,20 @@ class MaskedWords:
     `near`, if any; a word without any is its own. A pair's copies change one text, and copies of
     the second have the last copy of the first. Copies that equal another of their text are dropped.
     Stop words are scikit-learn's; the original's are NLTK's. `seed` determines, with an example's
-    number alone, the example's draws."""
+    number alone, the example's draws.
+
+    Candidates of all `texts()` are found at the first call, and kept in `folder`, if there is one,
+    for a later process with the same texts and `made_of`, a JSON value of all else that they depend
+    on."""
 
     model: WordModel
     near: Callable[[str], list[str]] | None = None
     copies: int = 30
     share: float = 0.4
     seed: int = 0
+    texts: Callable[[], Iterable[str]] = tuple
+    folder: str = ""
+    made_of: Mapping[str, str] = dataclasses.field(default_factory=dict)
     _known: dict[str, tuple[list[str], dict[int, list[str]]]] = dataclasses.field(
         default_factory=dict, compare=False)
 
@@ -130,21 +143,37 @@ class MaskedWords:
 
     def candidates(self, text: str) -> tuple[list[str], dict[int, list[str]]]:
         """Returns the words of a text, and the candidates of replaceable ones, by their place."""
+        if self.folder and not self._known:
+            self._find_all([*dict.fromkeys(self.texts())])
         if text not in self._known:
-            if len(self._known) % 100 == 0:     # a text takes long: the model reads it once a word
-                print(f"augmentation: {len(self._known):,} texts read by the masked LM", flush=True)
-            words, pieces = self.model.words(text)
-            places = [place for place, word in enumerate(words)
-                      if _LETTERS.fullmatch(word) and word not in ENGLISH_STOP_WORDS]
-            single = [place for place in places if len(pieces[place]) == 1]
-            options = dict(zip(single, self.model.candidates(pieces, single)))
-            for place in places:
-                others = options.get(place, [])
-                if place not in options and self.near:
-                    others = self.near(words[place])
-                options[place] = others or [words[place]]
-            self._known[text] = words, {place: options[place] for place in places}
+            words, options = self._find(text)
+            self._known[text] = words, dict(options)
         return self._known[text]
+
+    def _find_all(self, texts):
+        told = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+        pieces = [texts[start:start + _TEXTS] for start in range(0, len(texts), _TEXTS)]
+        print(f"augmentation: the masked LM reads {counted(len(texts), 'text')}, each once a word, "
+              f"in {counted(len(pieces), 'piece')}", flush=True)
+        results = run_pieces(pieces, len(pieces), lambda _, piece: [*map(self._find, piece)],
+                             FinishedPieces(self.folder, {**self.made_of, "texts": told}, None), 1,
+                             lambda found: True)
+        self._known.update((text, (words, dict(options))) for text, (words, options) in zip(
+            texts, itertools.chain.from_iterable(results)))
+
+    def _find(self, text):
+        """The words, and (place, candidates) of each that is replaced."""
+        words, pieces = self.model.words(text)
+        places = [place for place, word in enumerate(words)
+                  if _LETTERS.fullmatch(word) and word not in ENGLISH_STOP_WORDS]
+        single = [place for place in places if len(pieces[place]) == 1]
+        options = dict(zip(single, self.model.candidates(pieces, single)))
+        for place in places:
+            others = options.get(place, [])
+            if place not in options and self.near:
+                others = self.near(words[place])
+            options[place] = others or [words[place]]
+        return words, [(place, options[place]) for place in places]
 
     def augment(self, text: str, draws: random.Random) -> list[str]:
         """Returns the text, and its copies."""

@@ -3,12 +3,13 @@
 import dataclasses
 import functools
 import hashlib
+import os
 from typing import Any
 
 import numpy as np
 
 import bert_tf
-from bert_tf import compression
+from bert_tf import compression, files
 from bert_tf.compression.masked_words import MaskedWords, WordModel, WordVectors
 from bert_tf.compression.word_vectors import vectors_of_tokens
 from bert_tf.config import BiLstmConfig
@@ -109,7 +110,7 @@ class Teaching:
         source = compression.TransferSource(
             **{field.name: getattr(own, field.name) for field in dataclasses.fields(own)},
             further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples,
-            augment=self._augment(own) if self.augments else None)
+            augment=self._augment(own, folder) if self.augments else None)
         source.check_files()
         if self.augments and (kind.needs_choices or kind.format):
             raise InputError(f"--augmentation makes texts, not examples of {kind.title}; "
@@ -133,15 +134,23 @@ class Teaching:
         """Whether texts are made from the texts of the training file."""
         return self.row.augmentation != "none"
 
-    def _augment(self, own):
+    def _augment(self, own, folder):
+        def texts():
+            return (text for example in own.examples() for text in example.texts)
+
         job, tagger = self.flags, None
         if self.row.augmentation == "masked_words":
             if not job.masked_lm:
                 raise InputError("--augmentation=masked_words needs --masked_lm, a pre-trained "
                                  "model with its masked LM.")
-            near = WordVectors(job.glove_embs).near if job.glove_embs else None
-            return MaskedWords(WordModel(job.masked_lm), near, job.augmentation_copies or 30,
-                               seed=job.augmentation_seed)
+            model, near, vectors = WordModel(job.masked_lm), None, ""
+            if job.glove_embs:
+                near, vectors = WordVectors(job.glove_embs).near, files.digest(job.glove_embs)
+            return MaskedWords(
+                model, near, job.augmentation_copies or 30, seed=job.augmentation_seed, texts=texts,
+                folder=os.path.join(folder, "augmentation"),
+                made_of={"masked_lm": model.digest, "vocabulary": model.tokenizer.vocabulary.hash,
+                         "glove_embs": vectors})
         if job.pos_tagger:
             model = bert_tf.open_model(job.pos_tagger, finetuned=True)
             if model.saved.task.kind.name != "tagging":
@@ -154,10 +163,9 @@ class Teaching:
             def tagger(texts):
                 return [answer["tags"] for answer in predictor(texts)]
 
-        texts = (text for example in own.examples() for text in example.texts)
         count = len(own.task.split(own.split).texts)
         return compression.random_words(
-            texts, tagger, copies=job.augmentation_copies or (20 if count == 1 else 10),
+            texts(), tagger, copies=job.augmentation_copies or (20 if count == 1 else 10),
             ngram_prob=job.ngram_prob, seed=job.augmentation_seed)
 
     def goal(self, goal, plan):

@@ -4,7 +4,6 @@ import collections
 import gzip
 import lzma
 import random
-import re
 
 import numpy as np
 import pytest
@@ -132,13 +131,31 @@ def test_copies_follow_the_rules(seed):
     assert found[-1][0] == found[-2][0] != TEXT     # the second text goes with the last first one
 
 
-def test_the_reading_of_a_masked_language_model_is_told(capsys):
-    made = MaskedWords(Words(), copies=1)
-    for number in range(250):
-        made([f"cat {number}"], number)
-        made([f"cat {number}"], number)
-    assert re.findall(r"augmentation: (\d+) texts", capsys.readouterr().out) == [
-        "0", "100", "200"]
+def test_a_killed_augmentation_goes_on(tmp_path, capsys):
+    class Dying(Words):
+        left, asked = 170, 0
+
+        def words(self, text):
+            self.asked += 1
+            if self.asked > self.left:
+                raise KeyboardInterrupt
+            return super().words(text)
+
+    def make(model, **made_of):
+        return MaskedWords(model, copies=2, texts=lambda: [*texts, texts[0]], made_of=made_of,
+                           folder=str(tmp_path / "augmentation"))
+
+    texts, models = [f"cats {number} sat" for number in range(250)], [Dying() for _ in range(4)]
+    with pytest.raises(KeyboardInterrupt):
+        make(models[0])([texts[0]], 0)
+    expected = MaskedWords(Words(), copies=2)([texts[7]], 7)
+    models[3].left = 250
+    for model, made_of in zip(models[1:], ({}, {}, {"masked_lm": "another"})):
+        assert make(model, **made_of)([texts[7]], 7) == expected
+    assert [model.asked for model in models[1:]] == [150, 0, 250]
+    told = capsys.readouterr().out
+    assert "reads 250 texts, each once a word, in 3 pieces\n1 of 3 pieces are finished, ab" in told
+    assert "before: 1 of 3\n2 of 3" in told and "kept 3 finished pieces of a job with other" in told
 
 
 def test_candidates_are_those_of_the_masked_language_model(tmp_path):
