@@ -32,6 +32,7 @@ from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.training.distribution import open_strategy
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.train import save_model
 from run_scripts import finetune
@@ -419,7 +420,8 @@ def test_a_copy_opens_the_folder_again(saved):
 def test_a_fork_does_not_wait_without_end(saved):
     folder, _, predictor = saved("classification")
     for use in (lambda: predictor("ab"), lambda: bert_tf.Predictor(folder),
-                lambda: bert_tf.FillMask(folder)):
+                lambda: bert_tf.FillMask(folder),
+                lambda: open_strategy(FineTuneSettings(output_dir=str(folder)))):
         if not (child := os.fork()):
             signal.alarm(20)
             try:

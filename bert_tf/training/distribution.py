@@ -97,10 +97,12 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
         records: JSON values that identify the records of flags, which must be equal, too.
 
     Raises:
-        InputError: the devices can't share the batches or can't be used; or the program is in a
-            strategy's scope, whose end would fail since training clears Keras's state.
+        InputError: the devices can't share the batches or can't be used; or the program is a fork
+            (`check_process`), or in a strategy's scope, whose end would fail since training clears
+            Keras's state.
     """
     check_backend()
+    check_process()
     if tf.distribute.has_strategy():
         raise InputError("this can't run within strategy.scope(); leave the scope, and give "
                          "--distribution_strategy=mirrored to train on several devices.")
