@@ -45,6 +45,22 @@ def write(path, header, rows):
     path.write_text("\n".join("\t".join(map(str, row)) for row in [*header, *rows]) + "\n")
 
 
+def write_glue(folder, text, cola, mnli, wnli, ax):
+    """CoLA, MNLI, WNLI and AX, of texts that a function returns: the lines, or labels, by file."""
+    for name, count in zip(("train", "dev"), cola):
+        write(folder / "CoLA" / f"{name}.tsv", [], [("x", i % 2, "", text()) for i in range(count)])
+    write(folder / "CoLA" / "test.tsv", [("index", "sentence")], [
+        (i, text()) for i in range(cola[-1])])
+    for name, count in zip(("train", "dev_matched", "dev_mismatched"), mnli):
+        write(folder / "MNLI" / f"{name}.tsv", [("sentence1", "sentence2", "gold_label")], [
+            (text(), text(), MNLI[i % 3]) for i in range(count)])
+    for name, labels in zip(("train", "dev"), wnli):
+        write(folder / "WNLI" / f"{name}.tsv", [("sentence1", "sentence2", "label")], [
+            (text(), text(), label) for label in labels])
+    write(folder / "AX" / "diagnostic-full.tsv", [("Premise", "Hypothesis", "Label")], [
+        (text(), text(), MNLI[i % 3]) for i in range(ax)])
+
+
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
     """CoLA, MNLI, WNLI and AX of a few lines, and a model to begin with."""
@@ -53,17 +69,7 @@ def fixture_folder(tmp_path_factory):
     def text():
         return " ".join(map(str, rng.integers(0, 90, 4)))
 
-    for name, count in (("train", 16), ("dev", 9)):
-        write(folder / "CoLA" / f"{name}.tsv", [], [("x", i % 2, "", text()) for i in range(count)])
-    write(folder / "CoLA" / "test.tsv", [("index", "sentence")], [(i, text()) for i in range(5)])
-    for name, count in (("train", 12), ("dev_matched", 9), ("dev_mismatched", 6)):
-        write(folder / "MNLI" / f"{name}.tsv", [("sentence1", "sentence2", "gold_label")], [
-            (text(), text(), MNLI[i % 3]) for i in range(count)])
-    for name, labels in (("train", "00101"), ("dev", "010")):
-        write(folder / "WNLI" / f"{name}.tsv", [("sentence1", "sentence2", "label")], [
-            (text(), text(), label) for label in labels])
-    write(folder / "AX" / "diagnostic-full.tsv", [("Premise", "Hypothesis", "Label")], [
-        (text(), text(), MNLI[i % 3]) for i in range(8)])
+    write_glue(folder, text, (16, 9, 5), (12, 9, 6), ("00101", "010"), 8)
     tiny.save_encoder(folder / "model", TOKENS)
     return folder
 

@@ -23,7 +23,7 @@ from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training import resume
 from run_scripts import finetune
-from tests.finetuning.test_suite import MNLI, write
+from tests.finetuning.test_suite import MNLI, write_glue
 from tests.tasks import library_sets
 
 pytestmark = pytest.mark.usefixtures("all_eagerly")
@@ -41,17 +41,7 @@ def fixture_folder(tmp_path_factory):
     def text():
         return " ".join(rng.choices(("red", "green", "blue"), k=3))
 
-    for name, count in (("train", 8), ("dev", 6)):
-        write(folder / "CoLA" / f"{name}.tsv", [], [("x", i % 2, "", text()) for i in range(count)])
-    write(folder / "CoLA" / "test.tsv", [("index", "sentence")], [(i, text()) for i in range(1063)])
-    for name, count in (("train", 9), ("dev_matched", 6), ("dev_mismatched", 3)):
-        write(folder / "MNLI" / f"{name}.tsv", [("sentence1", "sentence2", "gold_label")], [
-            (text(), text(), MNLI[i % 3]) for i in range(count)])
-    for name in ("train", "dev"):
-        write(folder / "WNLI" / f"{name}.tsv", [("sentence1", "sentence2", "label")], [
-            (text(), text(), label) for label in (0, 0, 1)])
-    write(folder / "AX" / "diagnostic-full.tsv", [("Premise", "Hypothesis", "Label")], [
-        (text(), text(), MNLI[i % 3]) for i in range(5)])
+    write_glue(folder, text, (8, 6, 1063), (9, 6, 3), ("001", "001"), 5)
     for name, file, labels in (
             ("CB", "train", MNLI), ("CB", "val", MNLI * 2), ("CB", "test", MNLI),
             ("RTE", "train", MNLI[1:2] * 3), ("RTE", "val", ("entailment", "not_entailment")),
