@@ -6,9 +6,12 @@ import json
 import os
 import pathlib
 
+import lazy_loader
+
 from bert_tf.tasks import task as tasks
 from bert_tf.tasks.named import XNLI_LANGUAGES
 
+datasets = lazy_loader.load("datasets")     # tests of other libraries need none of it
 COMMIT = "a" * 40
 NLI = ("entailment", "neutral", "contradiction")
 BOOLEANS = ("False", "True")
@@ -64,12 +67,12 @@ def _record(first, answered=True):
                 if answered else {})} for number, (query, texts) in enumerate(queries)]}
 
 
-_WIC = [{"word": "bat", "sentence1": "a bat flew", "sentence2": "my bats", "start1": 2, "end1": 5,
-         "start2": 3, "end2": 7, "label": True},
-        {"word": "b", "sentence1": "b c", "sentence2": "d b", "start1": 0, "end1": 1, "start2": 2,
-         "end2": 3, "label": False}]
-_WSC = [_wsc("the cat saw it , but it hid", (0, "The cat"), (6, "it"), False),
-        _wsc("a use of it", (0, "a"), (3, "it"), True)]
+WIC = [{"word": "bat", "sentence1": "a bat flew", "sentence2": "my bats", "start1": 2, "end1": 5,
+        "start2": 3, "end2": 7, "label": True},
+       {"word": "b", "sentence1": "b c", "sentence2": "d b", "start1": 0, "end1": 1, "start2": 2,
+        "end2": 3, "label": False}]
+WSC = [_wsc("the cat saw it , but it hid", (0, "The cat"), (6, "it"), False),
+       _wsc("a use of it", (0, "a"), (3, "it"), True)]
 _COPA = [{"premise": f"p{number}", "question": question, "choice1": "x", "choice2": "y",
           "label": number} for number, question in enumerate(("cause", "effect"))]
 _BOOLQ = _pairs(("question", "passage"), True, False, True)
@@ -176,8 +179,8 @@ FILES = {
     "record": _jsonl("ReCoRD", [_record(0), _record(1)], [_record(0)],
                      [_record(n, False) for n in range(6)]),
     "superglue-rte": _jsonl("RTE", _ENTAILS, _ENTAILS[:1], _hidden(_ENTAILS)),
-    "wic": _jsonl("WiC", _WIC, _WIC[:1], _hidden(_WIC)),
-    "wsc": _jsonl("WSC", _WSC, _WSC[:1], _hidden(_WSC)),
+    "wic": _jsonl("WiC", WIC, WIC[:1], _hidden(WIC)),
+    "wsc": _jsonl("WSC", WSC, WSC[:1], _hidden(WSC)),
     "ax-b": _jsonl("AX-b", _SENTENCES),
     "ax-g": _jsonl("AX-g", _ENTAILS),
     "race": {name: text for split in ("train", "dev", "test")
@@ -253,7 +256,6 @@ def _official(task, name):
 
 
 def _hub_splits(task):
-    import datasets
     string, integer = datasets.Value("string"), datasets.Value("int32")
     many = datasets.List
 
@@ -337,7 +339,6 @@ _TABLES = {
 
 
 def _hub_table(task):
-    import datasets
     columns, names, texts, place = _TABLES[task]
     config = HUB[task].partition("/glue/")[2]
     label = datasets.ClassLabel(names=list(names)) if names else datasets.Value("float32")
@@ -356,7 +357,6 @@ def _hub_table(task):
 
 
 def _hub_race():
-    import datasets
     string = datasets.Value("string")
     features = datasets.Features({**dict.fromkeys(("example_id", "article", "answer", "question"),
                                                   string), "options": datasets.List(string)})
@@ -371,7 +371,6 @@ def _hub_race():
 
 
 def _hub_conll2003():
-    import datasets
     names = ["O", *(f"{place}-{name}" for name in ("PER", "ORG", "LOC", "MISC") for place in "BI")]
     features = datasets.Features({
         "id": datasets.Value("string"), "tokens": datasets.List(datasets.Value("string")),
@@ -384,7 +383,6 @@ def _hub_conll2003():
 
 
 def _hub_xnli():
-    import datasets
     features = datasets.Features({"premise": datasets.Value("string"), "hypothesis": datasets.Value(
         "string"), "label": datasets.ClassLabel(names=list(NLI))})
     for split, name in (("dev", "validation"), ("test", "test")):
@@ -400,7 +398,6 @@ def _hub_xnli():
 
 
 def _hub_squad(version):
-    import datasets
     string = datasets.Value("string")
     features = datasets.Features({
         **dict.fromkeys(("id", "title", "context", "question"), string),
@@ -419,7 +416,6 @@ def _hub_squad(version):
 
 
 def _hub_swag():
-    import datasets
     columns = ("video-id", "sent1", "sent2", *(f"ending{number}" for number in range(4)))
     features = datasets.Features({
         **dict.fromkeys(columns, datasets.Value("string")),
@@ -431,7 +427,6 @@ def _hub_swag():
 
 
 def _hub_trivia_qa():
-    import datasets
     string, many = datasets.Value("string"), datasets.List(datasets.Value("string"))
     features = datasets.Features({
         **dict.fromkeys(("question", "question_id"), string),
@@ -454,7 +449,6 @@ def _hub_trivia_qa():
 def write_hub(task, folder, monkeypatch):
     """Writes a set of the Hub as Parquet files, which the library itself reads; returns its name.
     """
-    import datasets
     load, name = datasets.load_dataset, "/".join(HUB[task].split("/")[:2])
     for (config, split), (rows, features) in _hub_splits(task).items():
         path = pathlib.Path(folder, name, config, f"{split}.parquet")

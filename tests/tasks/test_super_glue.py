@@ -22,6 +22,7 @@ from bert_tf.tasks.split_records import Source
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.train import save_model
+from tests.tasks import library_sets
 from tests.test_metrics import official_normalize
 from tests.training import tiny
 
@@ -32,7 +33,7 @@ MULTIRC = [{"idx": 7, "passage": {"text": "<b>Sent 1: </b>A cat.<br><b>Sent 2: <
     {"idx": 4, "question": "what?", "answers": [{"idx": 22, "text": "dog", "label": 1}]}]}},
     {"idx": 8, "passage": {"text": "B.", "questions": [
         {"idx": 5, "question": "b?", "answers": [{"idx": 23, "text": "b", "label": 0}]}]}}]
-TEXT = "Ann met Bo in Rome.\n@highlight\nBo left\n@highlight\nAnn stayed"
+TEXT = library_sets.PASSAGE
 RECORD = [{"idx": 0, "passage": {"text": TEXT, "entities": [
     {"start": 0, "end": 2}, {"start": 8, "end": 9}, {"start": 14, "end": 17},
     {"start": 31, "end": 32}]}, "qas": [
@@ -40,14 +41,10 @@ RECORD = [{"idx": 0, "passage": {"text": TEXT, "entities": [
             {"start": 8, "end": 9, "text": "Bo"}, {"start": 31, "end": 32, "text": "Bo"}]},
         {"idx": 11, "query": "in @placeholder", "answers": [
             {"start": 14, "end": 17, "text": "Rome"}, {"start": 0, "end": 2, "text": "Ann B"}]}]}]
-WIC = [{"word": "bat", "sentence1": "a bat flew", "sentence2": "my bats", "start1": 2, "end1": 5,
-        "start2": 3, "end2": 7, "label": True},
-       {"word": "b", "sentence1": "b c", "sentence2": "d b", "start1": 0, "end1": 1, "start2": 2,
-        "end2": 3, "label": "false"}]
-WSC = [{"text": "the cat saw it , but it hid", "label": False, "target": {
-            "span1_index": 0, "span1_text": "The cat", "span2_index": 6, "span2_text": "it"}},
-       {"text": "a use of it", "label": True, "target": {
-           "span1_index": 0, "span1_text": "a", "span2_index": 1, "span2_text": "it"}}]
+_bat, _b = library_sets.WIC
+WIC = [_bat, {**_b, "label": "false"}]
+_cat, _use = library_sets.WSC
+WSC = [_cat, {**_use, "target": {**_use["target"], "span2_index": 1}}]      # it is word 3
 
 
 @pytest.fixture(name="write")
