@@ -71,8 +71,7 @@ def arrays(path, whole=None, what=None):
     for name, tensor in tensors.items():
         assert found[name].shape == tensor.shape, name
     if whole is not None:
-        assert found.keys() == whole.keys(), what
-        assert all(np.array_equal(found[name], whole[name]) for name in whole), what
+        np.testing.assert_equal(found, whole, what)
     return found
 
 

@@ -60,8 +60,8 @@ def test_records_are_the_rows_of_a_pipeline(make, tmp_path, name):
     pairs = text_pairs.TextPairs(inputs, targets, 16, objective.target_length(16),
                                  objective.converter, True)
     expected = pairs.features(pairs.order)
-    assert found.keys() == expected.keys() == set(manifest["features"])
-    assert all(np.array_equal(found[key], expected[key]) for key in found)
+    assert found.keys() == set(manifest["features"])
+    np.testing.assert_equal(found, expected)
     assert recipes.of_manifest(manifest).denoising == objective
     assert manifest["options"]["max_target_length"] == objective.target_length(16)
 
@@ -71,7 +71,7 @@ def test_workers_change_nothing(make):
     one, manifest = make(job=pieces)
     two, _ = make("two", job={**pieces, "num_workers": 2})
     assert len(manifest["shards"]) > 2
-    assert all(np.array_equal(one[key], two[key]) for key in one)
+    np.testing.assert_equal(two, one)
 
 
 @pytest.mark.parametrize("job, flags, part", [

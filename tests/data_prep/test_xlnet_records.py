@@ -40,9 +40,7 @@ def test_golden_records(test_data, tmp_path, run):
     ours, theirs = ([tfrecord.parse_example(message) for message in tfrecord.read_records(str(
         tmp_path / name))] for name in ("r.tfrecord", "golden"))
     assert len(ours) == len(theirs) == described["records"]
-    for mine, wanted in zip(ours, theirs):
-        assert mine.keys() == wanted.keys()
-        assert all(np.array_equal(mine[name], wanted[name]) for name in wanted)
+    np.testing.assert_equal(ours, theirs)
     verify_records.main(verify_records.VerifyRecordsFlags(
         input_file=[str(tmp_path / "r.manifest.json")]))
 

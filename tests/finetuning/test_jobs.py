@@ -63,8 +63,7 @@ def test_the_call_does_what_the_command_does(folder, tmp_path):
                         max_seq_length=given.pop("max_seq_length"),
                         num_workers=given.pop("num_workers")),
         FineTuneSettings(output_dir=str(tmp_path / "command"), **given))
-    one, other = weights(tmp_path / "call"), weights(tmp_path / "command")
-    assert one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+    np.testing.assert_equal(weights(tmp_path / "call"), weights(tmp_path / "command"))
     written = json.loads((tmp_path / "command" / "metrics.json").read_text())["metrics"]
     assert scores == written and {"loss", "dev/accuracy"} <= scores.keys()
     assert set(bert_tf.Predictor(tmp_path / "call")("a film")["probabilities"]) == {"ham", "spam"}

@@ -186,8 +186,7 @@ def test_released_weights_come_in_and_out(released, tmp_path):
         checkpoints.convert(str(source), str(tmp_path / form), form)
         again = GPT(config)
         checkpoints.load(tmp_path / form, again)
-        assert all(np.array_equal(variable.numpy(), values[name])
-                   for name, variable in variables(again).items()), form
+        np.testing.assert_equal({name: v.numpy() for name, v in variables(again).items()}, values)
     assert (tmp_path / "openai" / "params_9.npy").read_bytes() == (
         folder / "params_9.npy").read_bytes()
     with pytest.raises(InputError, match="model_type is openai-gpt"):
@@ -201,7 +200,7 @@ def test_heads_of_a_conversion(tmp_path):
     again = Learner(GPT(TINY), [MultipleChoice(TINY)])
     account = checkpoints.load(tmp_path / "hf", again)
     assert not account.missing
-    assert all(np.array_equal(a, b) for a, b in zip(learner.get_weights(), again.get_weights()))
+    np.testing.assert_equal(again.get_weights(), learner.get_weights())
     with pytest.raises(InputError, match="can.t hold multiple_choice.*--leave_out"):
         checkpoints.convert(str(tmp_path), str(tmp_path / "npy"), "openai")
 

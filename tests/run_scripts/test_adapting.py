@@ -96,8 +96,7 @@ def test_the_command_resumes_bit_for_bit_and_ends_in_a_folder_of_a_model(
     train(folder, text, tmp_path / "killed", stop_at_step=2)
     again = train(folder, text, tmp_path / "killed")
     assert "resuming at step 2" in capsys.readouterr().out
-    assert again.keys() == expected.keys()
-    assert all(np.array_equal(expected[name], again[name]) for name in expected)
+    np.testing.assert_equal(again, expected)
     before, after = open_model(folder), open_model(str(tmp_path / "whole"))
     assert after.config == before.config
     assert after.tokenizer.vocabulary.agrees(before.tokenizer.vocabulary)
@@ -143,7 +142,7 @@ def test_a_folder_of_hugging_face_and_its_configuration(model, text, tmp_path):
     records = str(tmp_path / "one" / "records" / "input.manifest.json")
     for name, more in (("two", {"bert_config_file": config}), ("three", {})):
         same = train(folder, records, tmp_path / name, do_train=True, terms=["masked_lm"], **more)
-        assert all(np.array_equal(expected[tensor], same[tensor]) for tensor in expected)
+        np.testing.assert_equal(same, expected)
     assert checkpoints.read_config_file(config) == checkpoints.read_config(folder)
 
 

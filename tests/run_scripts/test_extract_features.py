@@ -203,8 +203,7 @@ def test_files_that_do_not_stand_together_and_gzip(tmp_path, model, lines):
     other = np.load(run(tmp_path, apart, [], "b.npz", pooling="cls",
                         input_file=str(tmp_path / "in.gz"), vocab_file=str(apart / "v.txt"),
                         bert_config_file=str(apart / "c.json")))
-    for name, values in one.items():
-        np.testing.assert_array_equal(values, other[name])
+    np.testing.assert_equal(dict(other), dict(one))
 
 
 @pytest.mark.parametrize("text, options, message", [

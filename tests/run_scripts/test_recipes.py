@@ -223,8 +223,7 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     shutil.copy(half, tmp_path / "again")
     again = train(path, output="again", **options_of(case))
     assert "resuming at step 2" in capsys.readouterr().out
-    assert expected.keys() == again.keys()
-    assert all(np.array_equal(expected[tensor], again[tensor]) for tensor in expected)
+    np.testing.assert_equal(again, expected)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
     # The graph depends on the network and the learner alone.
     tf.config.run_functions_eagerly(case not in COMPILED)
@@ -330,8 +329,7 @@ def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
     capsys.readouterr()
     again = train(path, output="again", **options)
     assert "resuming at step 1" in capsys.readouterr().out
-    assert whole.keys() == again.keys()
-    assert all(np.array_equal(whole[name], again[name]) for name in whole)
+    np.testing.assert_equal(again, whole)
     before, after = (checksummed.read(name)[0] for name in (first, last))
     moved = {layer for layer in range(2) for name in before
              if name.startswith("learner/") and f"encoder/layer_{layer}/" in name
@@ -370,8 +368,7 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     (tmp_path / "again").mkdir()
     shutil.copy(saved[6], tmp_path / "again")
     again = train("", output="again", **options)
-    assert whole.keys() == again.keys()
-    assert all(np.array_equal(whole[tensor], again[tensor]) for tensor in whole)
+    np.testing.assert_equal(again, whole)
     assert "another" not in capsys.readouterr().out
     train("", output="again", **{**options, "task_schedule": ["together"]})
     assert "resuming with another --task_schedule\n" in capsys.readouterr().out

@@ -299,7 +299,7 @@ def test_compiled_updates_have_the_bits_of_the_operations_one_by_one(name, optio
 
     (is_compiled, found), (_, expected) = train(True), train(False)
     assert is_compiled == (name not in ("lamb", "radam"))
-    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+    np.testing.assert_equal(found, expected)
 
 
 def test_optimizers_decay_weights_as_the_table_says():

@@ -56,10 +56,6 @@ def state(trainer):
     return {name: v.numpy() for name, v in resume.variables(trainer).items()}
 
 
-def equal(one, other):
-    return one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
-
-
 @pytest.fixture(name="path", scope="module")
 def fixture_path(trained, tmp_path_factory):
     return tiny.save_checkpoint(tmp_path_factory.mktemp("run"), trained, EXTRA, 5)
@@ -67,10 +63,11 @@ def fixture_path(trained, tmp_path_factory):
 
 def test_all_state_comes_back_to_the_last_bit(trained, path):
     fresh = tiny.trainer(dtype="mixed_float16")
-    assert not equal(state(fresh), state(trained))
+    with pytest.raises(AssertionError):
+        np.testing.assert_equal(state(fresh), state(trained))
     assert len(state(fresh)) == 4 + len(fresh.learner.weights) + len(fresh.optimizer.variables)
     assert resume.restore(path, fresh) == EXTRA
-    assert equal(state(fresh), state(trained))
+    np.testing.assert_equal(state(fresh), state(trained))
     assert (int(fresh.step), float(fresh.loss_scale), int(fresh.finite_steps)) == (2, 2.0**10, 2)
     assert int(fresh.optimizer.iterations.numpy()) == 2
 
@@ -78,7 +75,7 @@ def test_all_state_comes_back_to_the_last_bit(trained, path):
 def test_weights_alone(trained, path):
     fresh = tiny.trainer()
     resume.restore(path, fresh, weights_only=True)
-    assert equal(tiny.weights(fresh), tiny.weights(trained))
+    np.testing.assert_equal(tiny.weights(fresh), tiny.weights(trained))
     assert int(fresh.step) == int(fresh.optimizer.iterations.numpy()) == 0
     assert not any(np.any(v.numpy()) for v in fresh.optimizer._momentums)
 
@@ -95,15 +92,16 @@ def test_averages_in_place_of_weights(optimizer, options, records, tmp_path):
     path, raw = tiny.save_checkpoint(tmp_path, trained, EXTRA, 5), tiny.weights(trained)
     with trained.averaged():
         wanted = tiny.weights(trained)
-    assert not equal(wanted, raw)
+    with pytest.raises(AssertionError):
+        np.testing.assert_equal(wanted, raw)
     fresh = tiny.trainer()
     for file, averaged, expected in ((path, True, wanted), (path, False, raw),
                                      (begun, True, before)):        # no step, no averages
         resume.restore(file, fresh, weights_only=True, averaged=averaged)
-        assert equal(tiny.weights(fresh), expected)
+        np.testing.assert_equal(tiny.weights(fresh), expected)
     for file, expected in ((path, wanted), (begun, before)):    # of other commands
         checkpoints.load(file, fresh.learner)
-        assert equal(tiny.weights(fresh), expected)
+        np.testing.assert_equal(tiny.weights(fresh), expected)
 
 
 def test_weights_are_for_any_memory_but_a_run_keeps_its_own(tmp_path):
@@ -118,7 +116,7 @@ def test_weights_are_for_any_memory_but_a_run_keeps_its_own(tmp_path):
     for memory in ({"mem_len": 8}, {"mem_len": 0}, {"mem_len": 4, "clamp_len": 3, "reuse_len": 2}):
         other = trainer(**memory)
         resume.restore(path, other, weights_only=True)
-        assert equal(tiny.weights(other), tiny.weights(trained))
+        np.testing.assert_equal(tiny.weights(other), tiny.weights(trained))
         with pytest.raises(InputError, match="another network, with another --bert_config_file"):
             resume.restore(path, other)
     with pytest.raises(InputError, match="untie_r True, now False"):
@@ -240,7 +238,7 @@ def test_all_or_nothing(path, monkeypatch, change, wanted):
     before = state(fresh)
     with pytest.raises(InputError, match=wanted):
         resume.restore(path, fresh)
-    assert equal(state(fresh), before)
+    np.testing.assert_equal(state(fresh), before)
 
 
 def test_what_is_not_finite_is_not_saved(tmp_path):
