@@ -12,6 +12,7 @@ from bert_tf.flags.options import fields_of
 from data_prep import create_pretraining_data
 
 # The folder of the slow tokenizer.
+from tests.programs import share_out
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "tokenization"))
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABé中文"
@@ -78,10 +79,8 @@ def prepare(tmp_path, vocab_file):
             "output_file": [str(tmp_path / "out" / "r.tfrecord")], "vocab_file": str(vocab_file),
             "num_workers": 1, **flags}
         recipe = recipes.find(flags.get("recipe", "bert"))
-        further = [kind(**{field.name: flags.pop(field.name) for field in fields_of(kind)
-                           if field.name in flags})
-                   for kind in create_pretraining_data.flags_of(recipe)]
-        job = create_pretraining_data.PretrainingDataFlags(**flags)
+        job, *further = share_out(flags, create_pretraining_data.PretrainingDataFlags,
+                                  *create_pretraining_data.flags_of(recipe))
         create_pretraining_data.main(job, runner, *further)
         for part in further:
             vars(job).update({field.name: getattr(part, field.name) for field in fields_of(part)})

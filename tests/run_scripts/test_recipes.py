@@ -31,6 +31,7 @@ from run_scripts.analysis import pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests import processes
 from tests.data_prep.conftest import TOKENS, WORDS
+from tests.programs import share_out
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -132,10 +133,9 @@ def train_into(output_dir, path, **changes):
         "eval_batch_size": BATCH,
         "num_train_steps": STEPS, "num_warmup_steps": 2, "save_checkpoints_steps": 2,
         "iterations_per_loop": 2, "learning_rate": 1e-2, "random_seed": 0, **changes}
-    kinds = run_pretraining.settings_of(values)
-    parts = [kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)
-                     if field.name in values}) for kind in (PretrainingFlags, *kinds)]
-    run_pretraining.main(parts[0], TrainSettings(**values), None, *parts[1:])
+    given, training, *settings = share_out(
+        values, PretrainingFlags, TrainSettings, *run_pretraining.settings_of(values))
+    run_pretraining.main(given, training, None, *settings)
     saved = resume.checkpoints(values["output_dir"])
     return checksummed.read(saved[-1])[0] if saved else {}      # only evaluation saves none
 
