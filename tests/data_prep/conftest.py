@@ -1,18 +1,20 @@
-"""A small vocabulary, random text, and the job on them."""
+"""A small vocabulary, random text, and the job on them and its records."""
 
 import pathlib
 import random
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from bert_tf import recipes
+from bert_tf.data.records import tfrecord
 from bert_tf.flags.options import fields_of
 from data_prep import create_pretraining_data
+from tests.programs import share_out
 
 # The folder of the slow tokenizer.
-from tests.programs import share_out
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "tokenization"))
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABé中文"
@@ -38,6 +40,13 @@ def start_dying(**flags):
     return subprocess.Popen([sys.executable, "-c", _DIES, *(
         f"--{name}={value}" for name, value in flags.items())], start_new_session=True,
                             stdout=subprocess.DEVNULL)
+
+
+def columns(*paths):
+    """The features of all records of some files."""
+    examples = [tfrecord.parse_example(message)
+                for path in paths for message in tfrecord.read_records(str(path))]
+    return {name: np.array([example[name] for example in examples]) for name in examples[0]}
 
 
 @pytest.fixture(scope="session")

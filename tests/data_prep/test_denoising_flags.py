@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.records import tfrecord
 from bert_tf.data.records.features import RecordFormat, known
 from bert_tf.data.records.manifest import load_manifest
 from bert_tf.data.text.corpus import tokenize_documents
@@ -18,7 +17,7 @@ from bert_tf.tokenization.base import open_tokenizer
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags
 from data_prep.recipe_flags import DenoisingFlags
-from tests.data_prep.conftest import TOKENS, WORDS
+from tests.data_prep.conftest import TOKENS, WORDS, columns
 
 
 @pytest.fixture(name="make")
@@ -39,9 +38,7 @@ def fixture_make(tmp_path):
         manifest = load_manifest(str(path.with_name("r.manifest.json")))
         verify_records.main(verify_records.VerifyRecordsFlags(
             input_file=[str(path.with_name("r.manifest.json"))]))
-        records = [tfrecord.parse_example(message) for shard in manifest["shards"]
-                   for message in tfrecord.read_records(str(path.with_name(shard["name"])))]
-        return {key: np.stack([record[key] for record in records]) for key in records[0]}, manifest
+        return columns(*(path.with_name(shard["name"]) for shard in manifest["shards"])), manifest
     return make
 
 

@@ -7,15 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.data.records import tfrecord
 from bert_tf.tokenization import open_tokenizer
 from data_prep import create_pretraining_data
+from tests.data_prep.conftest import columns
 from tests.goldens import at_hand
-
-
-def columns(path):
-    examples = [tfrecord.parse_example(message) for message in tfrecord.read_records(str(path))]
-    return {name: np.array([example[name] for example in examples]) for name in examples[0]}
 
 
 def reference(files, tokenizer, seed, size, blanks=True):

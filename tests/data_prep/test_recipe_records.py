@@ -5,17 +5,17 @@ import subprocess
 import sys
 import types
 
-import numpy as np
 import pytest
 
 from bert_tf import data, recipes
 from bert_tf.data.batches import example_set
 from bert_tf.data.instances.pretraining import instances_of
 from bert_tf.data.masking import find
-from bert_tf.data.records import features, tfrecord
+from bert_tf.data.records import features
 from bert_tf.flags import applicable, program
 from data_prep import create_pretraining_data, verify_records
 from data_prep.pretraining_flags import recipe_defaults
+from tests.data_prep.conftest import columns
 
 # The ways to mask that each recipe has.
 MASKINGS = [(recipe.name, masking) for recipe in recipes.RECIPES.values()
@@ -34,12 +34,6 @@ def small(recipe, masking):
     slots = {} if recipe in ALL_PREDICTED else {"max_predictions_per_seq": 5}
     return {**once, **slots, "recipe": recipe, "masking": masking or None, "max_seq_length": 32,
             "task": next(iter(recipes.find(recipe).tasks), "")}
-
-
-def columns(*paths):
-    examples = [tfrecord.parse_example(message)
-                for path in paths for message in tfrecord.read_records(path)]
-    return {name: np.array([example[name] for example in examples]) for name in examples[0]}
 
 
 def described(tmp_path):
