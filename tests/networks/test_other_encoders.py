@@ -307,6 +307,24 @@ def test_a_part_of_a_joined_matrix_that_is_missing_or_wrong(part, change, said, 
         checkpoints.read(folder)
 
 
+def test_a_tagger_with_another_layer_than_ours_is_refused(neobert, tmp_path):
+    """As a fork of NeoBERT may have it."""
+    folder, _ = neobert
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({
+        **config, "architectures": ["NeoBERTForTokenClassification"]}))
+    values, width = load_file(folder / "model.safetensors"), config["hidden_size"]
+    values = {name: value for name, value in values.items() if not name.startswith("decoder")}
+    values |= {"classifier.weight": np.zeros((3, width), "float32"),
+               "classifier.bias": np.zeros(3, "float32")}
+    save_file(values, folder / "model.safetensors")
+    assert checkpoints.read(folder).heads == ["tagging"]
+    values |= {"dense.weight": np.zeros((width, width), "float32")}
+    save_file(values, folder / "model.safetensors")
+    with pytest.raises(InputError, match="the model has no place for tensor 'dense.weight'"):
+        checkpoints.read(folder)
+
+
 def test_a_tagger_of_neobert_is_not_written_for_code_without_such_a_class(tmp_path):
     config = bert_tf.config.config_from_dict({**SIZES, "model_type": "neobert"})
     bert_tf.Learner(networks.build(config), [bert_tf.Tagging(config, 3)]).save(

@@ -48,8 +48,9 @@ def table(theirs: Mapping[str, str], task: str | None, is_bare: bool, notes: Ite
     if is_bare:
         encoder = [(ours, name.removeprefix(_PREFIX), endings) for ours, name, endings in encoder]
     rows = [*encoder, ("masked_lm/output_weights", theirs["decoder"], TABLE),
-            ("masked_lm/output_bias", f"{theirs['decoder']}.bias", SELF),
-            ("pooler/dense", "dense", DENSE)]
+            ("masked_lm/output_bias", f"{theirs['decoder']}.bias", SELF)]
+    if not task or HEADS[task].is_pooled:       # others read no such layer
+        rows.append(("pooler/dense", "dense", DENSE))
     if task:
         rows.append((f"{task}/dense", "classifier", DENSE))
     return Format(tuple(rows), notes=tuple(notes))
