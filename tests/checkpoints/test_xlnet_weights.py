@@ -96,6 +96,7 @@ def test_the_summary_of_transformers_has_an_activation_without_the_projection(pr
             for note in weights.notes] == [True] * (not projects)
     for changes, message in (({"summary_activation": "" if projects else "tanh"},
                               "config.json: summary_activation must be .* another model"),
+                             ({"d_inner": None}, "config.json: d_inner must be a whole .* None"),
                              ({"bi_data": True}, "config.json: bi_data must be False, not True")):
         path.write_text(json.dumps(values | changes))
         with pytest.raises(InputError, match=message):

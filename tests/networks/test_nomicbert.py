@@ -161,12 +161,20 @@ def test_a_masked_lm_of_the_original_has_no_biases(tmp_path):
      "rotary_scaling_factor must be a number"),
     ({"rope_parameters": "x"}, "rope_type must be default or dynamic"),
     ({"rope_scaling": {"type": "dynamic", "factor": 2}}, "rope_scaling must be None"),
+    ({"n_layer": None}, "n_layer must be a whole number .* not None"),
+    ({"rotary_emb_base": None}, "rotary_emb_base must be a number"),
     ({"n_embd": "x"}, "n_embd must be a whole number"),
     ({"hidden_size": "x"}, "hidden_size must be a whole number"),
     ({"hidden_act": "gelu"}, "hidden_act must be one of silu")])
 def test_another_network_is_refused(change, said, tmp_path):
     with pytest.raises(InputError, match=f"config.json: {said}"):
         checkpoints.read(write(tmp_path / "a", tensors(), **change))
+
+
+def test_an_inner_width_of_the_original_may_be_left_open(tmp_path):
+    """Then it is four times the width."""
+    with pytest.raises(InputError, match=r"fc2.* has the shape .8, 12., but .* asks for .8, 32"):
+        checkpoints.read(write(tmp_path / "a", tensors(), n_inner=None))
 
 
 def test_settings_of_transformers_count_where_a_file_has_both(tmp_path):

@@ -7,6 +7,9 @@ from bert_tf.config.sizes import fraction, one_of, whole
 from bert_tf.errors import InputError
 from bert_tf.models.eurobert.config import EuroBertConfig
 
+# Keys that say nothing where files have them without a value.
+_NULLABLE = ("rope_parameters", "rotary_scaling_factor", "max_trained_positions")
+
 
 @dataclasses.dataclass(frozen=True)
 class NomicBertConfig(EuroBertConfig):
@@ -45,7 +48,11 @@ class NomicBertConfig(EuroBertConfig):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """See `Sizes.from_dict`; takes transformers' `rope_parameters` too."""
-        values = {key: value for key, value in values.items() if value is not None}
+        values = {key: value for key, value in values.items()
+                  if value is not None or key not in _NULLABLE}
+        width = values.get("hidden_size", cls.hidden_size)
+        if values.get("intermediate_size", 0) is None and type(width) is int:
+            values["intermediate_size"] = 4 * width     # as in the original
         rotary = values.pop("rope_parameters", {})
         if not isinstance(rotary, dict) or rotary.get("rope_type", "default") not in (
                 "default", "dynamic"):

@@ -89,7 +89,8 @@ def _read_config(values, tensors, beams):
         raise InputError(f"summary_activation must be {only!r} where summary_use_proj is "
                          f"{projects}, not {summary!r}, with which the network is another one; "
                          "take another model.")
-    ours = {name: values[key] for key, name in _KEYS.items() if values.get(key) is not None}
+    ours = {name: values[key] for key, name in _KEYS.items() if key in values
+            and (values[key] is not None or key not in ("mem_len", "reuse_len"))}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
     # Its layers never share biases, whatever untie_r says.
     config = XLNetConfig.from_dict({**ours, "ff_activation": act, "untie_r": True})
