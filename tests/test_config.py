@@ -156,7 +156,8 @@ def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path
 @pytest.mark.parametrize("values, message", [
     ({"n_piece": 101}, "config.json: n_piece must be a whole number from 1 to 100, not 101"),
     ({"n_piece": 9, "ff_activation": "tanh"}, "ff_activation must be one of gelu, relu"),
-    ({"n_piece": 9, "vocab_size": 9}, "unknown key 'vocab_size'"),
+    ({"n_piece": 9, "vocab_size": 9}, "unknown key 'vocab_size'; choose from "),
+    ({"n_piece": 9, "ff_activatoin": 9}, "'ff_activatoin'; did you mean ff_activation. The"),
     ({"model_type": "other"}, "n_piece is missing"),
     ({"model_type": "bart"}, "json: .* 'bart' is unknown; did you mean bert. .*, other"),
 ])

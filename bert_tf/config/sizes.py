@@ -236,7 +236,7 @@ class Sizes(Changes):
         known = [field.name for field in dataclasses.fields(cls)]
         for key in values:
             if key not in known:
-                raise InputError(f"unknown key {key!r}; the keys are {', '.join(known)}.")
+                raise InputError(f"unknown key {key!r}; {choose_from(key, known)}")
         for field in dataclasses.fields(cls):
             if field.default is dataclasses.MISSING and field.name not in values:
                 raise InputError(f"{field.name} is missing.")

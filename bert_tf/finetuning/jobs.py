@@ -197,6 +197,8 @@ def job_of(given: Mapping[str, Any]) -> str:
     task is damaged."""
     if "suite" in given:
         return "suite"
+    if given.get("task") and given.get("tasks"):
+        raise InputError("--task names one task, and --tasks several; leave one of them out.")
     if given.get("task_kind", _writes_texts(given) and _TEXTS) == _TEXTS:
         if columns := given.keys() & _OF_TABLES:
             raise InputError(f"--{min(columns)} is for tables, and T5 reads no columns: write an "

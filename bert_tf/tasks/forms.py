@@ -92,6 +92,8 @@ def form_of_table(path: str) -> str:
         line = head(path).partition(b"\n")[0]
         marks = {b"\t": "tsv", b",": "csv", b";": "csv"}
         form = next((marks[mark] for mark in marks if mark in line), "")
+    if not form and files.is_folder(path):
+        raise InputError(f"{shown_name(path)} is a folder; name a file in it.")
     if form not in TABLES.values():
         raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "
                          "names its format; .gz or another compression may follow.")

@@ -321,7 +321,7 @@ def _present(flag, task, possible, sources, data_dir):
         raise InputError(f"{flag}: {task.name} has no test file of its own; --do_eval scores the "
                          f"official test set. Leave out {flag}.")
     if not names:
-        raise InputError(f"{flag}: name {_OWN_FILES[flag]}.")
+        raise InputError(f"{flag}: name {_OWN_FILES[flag]}, or give {flag}=False.")
     raise InputError(f"{flag}: there is no {names} in {data_dir!r}; put it there, or leave out "
                      f"{flag}.")
 

@@ -128,6 +128,11 @@ def test_t5_reads_no_columns(tmp_path):
         jobs.job_of({**given, "text_a_column": "body"})
 
 
+def test_one_task_and_several_are_not_mixed_up():
+    with pytest.raises(InputError, match="--task names one task, and --tasks several"):
+        jobs.job_of({"task": "cola", "tasks": "cola,mrpc"})
+
+
 @pytest.mark.parametrize("module, flag, absent", [
     ("finetune", "--records_only", "--vocab_file"), ("run_squad", "--records_only", "--vocab_file"),
     ("distill", "--recipe=theseus", "--predecessor"),

@@ -410,6 +410,7 @@ def test_own_tags_that_are_no_entities(tmp_path):
 @pytest.mark.parametrize("arguments, message", [
     (("classification", {}, ["t"], "l"), "no file is named"),
     (("classification", {"train": "a.text"}, ["t"], "l"), "a.text must have the extension .tsv"),
+    (("classification", {"train": "/"}, ["t"], "l"), "/ is a folder; name a file in it"),
     (("classification", {"train": "a.tsv"}, ["t"], None), "--label_column must be given"),
     (("multiple_choice", {"train": "a.tsv"}, ["t"], "l"), "--choice_columns must be given"),
 ])
