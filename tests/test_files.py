@@ -305,3 +305,6 @@ def test_a_file_that_is_missing_is_not_called_damaged(tmp_path):
     with pytest.raises(InputError, match=r"^there is no file .*/text\.txt; check the name\.$"), \
             files.open_unpacked(f"{tmp_path}/text.txt"):
         pass
+    with pytest.raises(InputError, match="is a folder; name a file in it"), \
+            files.open_unpacked(str(tmp_path)):
+        pass

@@ -216,9 +216,12 @@ def test_an_error_follows_the_output_before_it(run):
     ([], 1, "error: --number must be given: A number.\n"),
     (["--numbr=1"], 1, "error: there is no flag --numbr; did you mean --number? --helpfull lists "
                        "all.\n"),
-    (["--wrong=1"], 1, "error: there is no flag --wrong; --helpfull lists all.\n"),
+    (["--wrong=1"], 1, "error: there is no flag --wrong; --number must be given; --helpfull "
+                       "lists all.\n"),
+    (["--wrong=1", "--number=2"], 1, "error: there is no flag --wrong; --helpfull lists all.\n"),
     (["--nofaast"], 1, "did you mean --fast?"),
-    (["--config_file=x"], 1, "error: there is no flag --config_file; --helpfull lists all.\n"),
+    (["--config_file=x", "--number=2"], 1,
+     "error: there is no flag --config_file; --helpfull lists all.\n"),
     (["--number=1e5"], 1, "error: flag --number=1e5: it must be a whole number; --help lists"),
     (["--number=1", "--fast=yes"], 1, "error: flag --fast=yes: it must be true or false; --help"),
     (["--number=1", "--kind=y", "--span=a"], 1, "error: flag --span=a: it must be a number; --h"),

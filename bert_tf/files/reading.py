@@ -278,6 +278,8 @@ def open_unpacked(path):
             yield file
     except FileNotFoundError as error:
         raise InputError(f"there is no file {error.filename or path}; check the name.") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{shown_name(path)} is a folder; name a file in it.") from error
     except READ_ERRORS as error:
         raise InputError(f"{shown_name(path)}: can't be read ({error}); if the file is damaged, "
                          "copy or download it again.") from error
