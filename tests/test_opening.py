@@ -179,6 +179,11 @@ def test_what_cannot_be_opened(tmp_path):
         _ = open_model(folder).tokenizer
     with pytest.raises(InputError, match="has no classification/dense/kernel.* trained for this"):
         open_model(folder).learner(heads=[("Classification", {"num_labels": 2})])
+    shutil.copytree(GOLDEN / "hf_gelu", tmp_path / "gone")
+    model = open_model(tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone")
+    with pytest.raises(InputError, match="gone/model.safetensors: can't be read as safetensors"):
+        model.network()
 
 
 def test_random_weights_need_a_configuration_alone(tmp_path):

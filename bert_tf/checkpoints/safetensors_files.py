@@ -1,5 +1,6 @@
 """Safetensors files, alone or in shards with an index; how Hugging Face's folders are written."""
 
+import contextlib
 import functools
 import os
 from collections.abc import Mapping
@@ -19,23 +20,29 @@ _POINTER = b"version https://git-lfs"        # begins a file of a clone without 
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
-def _read(file, name):
-    with safe_open(staged(file), framework="numpy") as reader:
-        return reader.get_tensor(name)
-
-
-def _of_file(file):
+@contextlib.contextmanager
+def _opened(file):
     try:
         with safe_open(staged(file), framework="numpy") as reader:
-            parts = [(name, reader.get_slice(name)) for name in reader.keys()]
-            return {name: Tensor(name, tuple(part.get_shape()),
-                                 _DTYPES.get(part.get_dtype(), part.get_dtype()),
-                                 functools.partial(_read, file, name)) for name, part in parts}
+            yield reader
     except (SafetensorError, OSError) as error:
         if isinstance(error, SafetensorError) and _is_pointer(file):
             raise InputError(f"{file} is a pointer of Git LFS to the weights; fetch them with `git "
                              "lfs pull`, or download the model with `hf download`.") from error
         raise InputError(f"{file}: can't be read as safetensors ({error}).") from error
+
+
+def _read(file, name):
+    with _opened(file) as reader:
+        return reader.get_tensor(name)
+
+
+def _of_file(file):
+    with _opened(file) as reader:
+        parts = [(name, reader.get_slice(name)) for name in reader.keys()]
+        return {name: Tensor(name, tuple(part.get_shape()),
+                             _DTYPES.get(part.get_dtype(), part.get_dtype()),
+                             functools.partial(_read, file, name)) for name, part in parts}
 
 
 def _is_pointer(file):
