@@ -130,8 +130,7 @@ class NextToken(TokenLosses):
         labels, _ = self.targets(batch)
         vectors, table, bias = self.vectors_and_table(
             ops.reshape(x, (-1, x.shape[-1])), outputs.get("output_table", embedding_table))
-        measured = predict_tokens(vectors, table, bias, ops.reshape(labels, (-1,)))
-        return ops.reshape(measured, (-1, ops.shape(labels)[1], 2))
+        return predict_tokens(vectors, table, bias, labels)
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The next tokens and their weights, [B, S - 1]."""
