@@ -284,12 +284,14 @@ class CommandLine:
         aliases = [field.metadata["alias"] for field in options_of(self.classes).values()]
         names = [*self.names, *filter(None, aliases), "flagfile", "help", "helpfull"]
         meant = next(filter(None, (nearest_flag(each, names, _SIMILAR) for each in asked)), "")
-        question = f"did you mean --{meant}? " * bool(meant)
         absent = [f"--{field.name}" for field in options_of(self.classes).values()
                   if is_required(field) and field.name not in self.given]
-        if absent and not meant:
-            question = f"{' and '.join(absent)} must be given; "
-        return f"there is no flag --{name}; {question}--helpfull lists all."
+        advice = ""
+        if meant:
+            advice = f"did you mean --{meant}? "
+        elif absent:
+            advice = f"{' and '.join(absent)} must be given; "
+        return f"there is no flag --{name}; {advice}--helpfull lists all."
 
     def _elsewhere(self, name):
         """The `When` of an option that a value of another flag adds, or None. If that flag is not
