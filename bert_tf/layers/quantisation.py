@@ -220,12 +220,15 @@ class QuantisedDense(keras.layers.Dense):
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """float [..., I] -> [..., O] in the compute dtype."""
         x = ops.cast(inputs, "float32")
-        y = self._train(x) if training else self._infer(x)
+        y = self.multiply(x, training)
         if self.activation is not None:
             y = self.activation(ops.cast(y, self.compute_dtype))
         return ops.cast(y, self.compute_dtype)
 
-    def _train(self, x):
+    def multiply(self, x: Tensor, training: bool) -> Tensor:
+        """The rounded input times the rounded kernel, with the bias; float32."""
+        if not training:
+            return self._infer(x)
         kernel = ops.convert_to_tensor(self.kernel)
         y = self._product(self._fake(x, "input_threshold", True),
                           self._once_active(kernel, fake_weights(kernel, kernel, self.bits,

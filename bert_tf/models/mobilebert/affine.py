@@ -82,13 +82,7 @@ class AffineDense(quantisation.QuantisedDense):
     def make_ranges(self) -> MovingRanges:
         return MovingRanges(("input",), self.how)
 
-    def _train(self, x):
-        return self._multiply(x, True)
-
-    def _infer(self, x):
-        return self._multiply(x, False)
-
-    def _multiply(self, x, training):
+    def multiply(self, x: Tensor, training: bool) -> Tensor:
         kernel = ops.convert_to_tensor(self.kernel)
         greatest = quantisation.greatest_magnitude(kernel)
         rounded = fake_affine(kernel, -greatest, greatest, self.bits, is_narrow=True)
