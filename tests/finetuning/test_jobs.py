@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 import bert_tf
-from bert_tf import checkpoints, text_model
+from bert_tf import text_model
 from bert_tf.errors import InputError
 from bert_tf.finetuning import jobs
 from bert_tf.finetuning.python_values import typed
@@ -44,10 +44,6 @@ def settings(folder):
             "num_train_steps": 3, "max_seq_length": 24}
 
 
-def weights(folder):
-    return {name: tensor.read() for name, tensor in checkpoints.read(folder).tensors.items()}
-
-
 def test_an_lstm_that_no_memory_holds_is_refused(tmp_path):
     flags = jobs.ModelFlags(do_eval=True, bilstm_size=10**20)
     with pytest.raises(InputError, match=f"--bilstm_size is {10**20}; it must be from 0 to 65536"):
@@ -63,7 +59,7 @@ def test_the_call_does_what_the_command_does(folder, tmp_path):
                         max_seq_length=given.pop("max_seq_length"),
                         num_workers=given.pop("num_workers")),
         FineTuneSettings(output_dir=str(tmp_path / "command"), **given))
-    np.testing.assert_equal(weights(tmp_path / "call"), weights(tmp_path / "command"))
+    np.testing.assert_equal(*(tiny.weights_at(tmp_path / name) for name in ("call", "command")))
     written = json.loads((tmp_path / "command" / "metrics.json").read_text())["metrics"]
     assert scores == written and {"loss", "dev/accuracy"} <= scores.keys()
     assert set(bert_tf.Predictor(tmp_path / "call")("a film")["probabilities"]) == {"ham", "spam"}
@@ -178,7 +174,7 @@ def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
     model.save(tmp_path / "saved")
     bert_tf.finetune({**FILES, "dev_file": ""}, folder / "model", tmp_path / "files",
                      **settings(folder))
-    ours, theirs = weights(tmp_path / "saved"), weights(tmp_path / "files")
+    ours, theirs = tiny.weights_at(tmp_path / "saved"), tiny.weights_at(tmp_path / "files")
     assert all((ours[name] == theirs[name]).all() for name in theirs)
     saved = bert_tf.Predictor(tmp_path / "saved")
     assert model.predict(np.array(texts[:3])) == answers

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import checkpoints
 from bert_tf.checkpoints.names import with_head_of
 from bert_tf.errors import InputError
 from bert_tf.finetuning import mixture
@@ -92,10 +91,6 @@ def fixture_run(folder, tmp_path):
     return run
 
 
-def weights(folder):
-    return {name: tensor.read() for name, tensor in checkpoints.read(str(folder)).tensors.items()}
-
-
 def same(one, other, most=0.0):
     assert one.keys() == other.keys()
     return all(np.abs(one[name] - other[name]).max() <= most for name in one)
@@ -111,12 +106,12 @@ def test_tasks_are_learned_together(run, folder, copy_at, tmp_path, monkeypatch,
     curves = (whole / "dev_curves.tsv").read_text().splitlines()
     assert curves[0].split("\t") == ["epoch", "step", "average", *ROWS] and [
         line.split("\t")[:2] for line in curves[1:]] == [["1", "4"], ["2", "8"]]
-    first = weights(whole)
+    first = tiny.weights_at(whole)
     # Killed within an epoch, it goes on as if it had not been, with its own length and case.
     capsys.readouterr()
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     parts = run("parts", max_seq_length=None)
-    assert same(first, weights(parts)) and "at step 7" in capsys.readouterr().out
+    assert same(first, tiny.weights_at(parts)) and "at step 7" in capsys.readouterr().out
     # Without the trial nothing was begun.
     shutil.rmtree(parts / "trials")
     with pytest.raises(InputError, match=r"task.json has another --do_lower_case \(True, now Fal"):
@@ -127,7 +122,7 @@ def test_tasks_are_learned_together(run, folder, copy_at, tmp_path, monkeypatch,
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
     two = run("two", num_train_steps=2, do_eval=False, answer_num_turn=1)
     monkeypatch.undo()
-    assert same(weights(one), weights(two), 1e-6)
+    assert same(tiny.weights_at(one), tiny.weights_at(two), 1e-6)
     # The model alone is scored as it was.
     run("whole_again", do_train=False, init_checkpoint=str(whole), bert_config_file="",
         vocab_file="", max_seq_length=None, tasks=["same", "rating"])
@@ -147,7 +142,7 @@ def check_parts(whole, first):
     for name in ROWS:
         columns = SavedTask.read(str(whole / "tasks" / name)).columns
         assert columns["texts"] == ["a"] + ["b"] * ("text_b_column" in ROWS[name])
-        own = weights(whole / "tasks" / name)
+        own = tiny.weights_at(whole / "tasks" / name)
         assert all(np.array_equal(value, first[key]) for key, value in own.items() if key in first)
     model = bert_tf.open_model(whole / "tasks" / "same")
     job = export_model.resolve(export_model.ExportFlags(

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import checkpoints
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config import CONFIGS, EncoderConfig, published
 from bert_tf.data.records import tfrecord
@@ -101,6 +102,11 @@ def save_checkpoint(folder, a_trainer, extra, keep):
 
 def weights(a_trainer):
     return {v.path: v.numpy() for v in a_trainer.learner.trainable_variables}
+
+
+def weights_at(path):
+    """The tensors of a checkpoint of any format, by our names."""
+    return {name: tensor.read() for name, tensor in checkpoints.read(path).tensors.items()}
 
 
 def largest_difference(one, other):
