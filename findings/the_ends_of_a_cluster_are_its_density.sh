@@ -8,7 +8,8 @@
 # farthest decide, and the more features there are, the more so. All points of a cluster are then about as far from each
 # other as its ends, which is what DBCV was made to avoid. Two rings, one in the other, have 0.18 with the right labels
 # and 0.17 when k-means cuts them into eight pieces; by the index of the hdbscan package 0.49 and 0.05. Two half moons
-# have 0.06, and there 0.53.
+# have 0.06, and there 0.53. (An issue of 2025, github.com/thieu1995/permetrics/issues/13, was about an older index of
+# this name, which was none of density at all.)
 # The function is made to ignore the label -1, noise "commonly labeled as -1 in density algorithms". Before, all labels
 # are numbered anew from 0, so that noise is cluster 0 and 0 is cluster 1: with four tight groups and noise, the result
 # holds five clusters, the first with -0.30, and the names of the others are moved by one.
