@@ -308,3 +308,5 @@ def test_a_file_that_is_missing_is_not_called_damaged(tmp_path):
     with pytest.raises(InputError, match="is a folder; name a file in it"), \
             files.open_unpacked(str(tmp_path)):
         pass
+    with pytest.raises(InputError, match=r"--input_file: .* is a folder; name a file in it"):
+        files.check_input(str(tmp_path), "input_file")

@@ -33,6 +33,7 @@ from bert_tf.files.places import (
     files_under,
     identity,
     is_file,
+    is_folder,
     is_remote,
     reaching,
     scheme_of,
@@ -84,6 +85,8 @@ def open_file(path: str | os.PathLike, mode: str = "r", **options: Any) -> Any:
 
 
 def check_input(path: str, flag: str) -> None:
+    if is_folder(path):
+        raise InputError(f"--{flag}: {path} is a folder; name a file in it.")
     if not is_file(path):
         raise InputError(f"--{flag}: there is no file {path}; check the name.")
 

@@ -290,7 +290,7 @@ class CommandLine:
         if meant:
             advice = f"did you mean --{meant}? "
         elif absent:
-            advice = f"{' and '.join(absent)} must be given; "
+            advice = f"{', '.join(absent)} must be given; "
         return f"there is no flag --{name}; {advice}--helpfull lists all."
 
     def _elsewhere(self, name):

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 
 from bert_tf.errors import InputError, choose_from
-from bert_tf.files import TABLES, ending, is_file, is_library_name, join_path
+from bert_tf.files import TABLES, check_input, ending, is_library_name, join_path
 from bert_tf.flags import changed, check, check_used, option, without
 from bert_tf.tasks import annotations, conllu, forms
 from bert_tf.tasks.kinds.table import KINDS
@@ -528,9 +528,8 @@ class SquadFlags:
                 path = ":".join(split_of(path, {"predict": "validation"}.get(split, split)))
             elif is_wanted and not path:
                 raise InputError(f"--{split}_file must be given for {what}.")
-            elif is_wanted and not is_file(path):
-                raise InputError(f"--{split}_file: there is no file {path!r}; give the name of a "
-                                 "file that is there.")
+            elif is_wanted:
+                check_input(path, f"{split}_file")
             if is_wanted:
                 sources[split] = Source(task, split, path)
         return RunSplits(sources, ["predict"] * do_eval, ["predict"] * predicts)

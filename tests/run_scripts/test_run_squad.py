@@ -300,7 +300,7 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
 @pytest.mark.parametrize("changes, words", [
     ({"do_eval": False, "do_predict": True, "predict_file": ""},
      "--predict_file must be given for --do_eval and --do_predict"),
-    ({"predict_file": "absent.json"}, "--predict_file: there is no file 'absent.json'"),
+    ({"predict_file": "absent.json"}, "--predict_file: there is no file absent.json; check"),
     ({"train_file": ""}, "--train_file must be given for --do_train"),
     ({"predict_file": "{folder}/bare.json"}, "--do_eval: .*bare.json holds no answers"),
     ({"predict_file": "{folder}/config.json"}, "config.json"),
