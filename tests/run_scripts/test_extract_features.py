@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints, networks
+from bert_tf.checkpoints import sentence_modules
 from bert_tf.config import EncoderConfig, MobileBertConfig, ModernBertConfig
 from bert_tf.data.records.tfrecord import parse_example, read_records
 from bert_tf.errors import InputError
@@ -377,3 +378,6 @@ def test_what_sentence_transformers_does_besides(tmp_path, capsys, pooling, flag
         init_checkpoint="", input_file="", output_file="", **flags), model)
     said = capsys.readouterr().err.partition("vectors: ")[2].removesuffix(".\n")
     assert sorted(filter(None, said.split("; "))) == sorted(differs)
+    # As versions before 2 wrote the network.
+    assert sentence_modules.read(f"{tmp_path}/0_Transformer") == {}
+    assert "0_Transformer is a part of the model of sentence-trans" in capsys.readouterr().err
