@@ -62,7 +62,8 @@ def clark_segments(documents: Sequence[Sequence[list]], max_length: int, count: 
     """Returns the first `count` pairs (A, B) of token lists, shuffled, made as in
     clarkkev/attention-analysis (preprocess_unlabeled.py): lines are gathered until they hold
     `max_length` tokens without the `special` ones of a pair; A is a random number of them, B the
-    others. If one is empty, the rest of the document is dropped."""
+    others. If one is empty, the rest of the document is dropped. That code also drops a last
+    document that no blank line ends."""
     pairs: list[tuple[list, list]] = []
     for document in documents:
         pairs += _pairs_of(document, max_length - special, rng)

@@ -1,6 +1,7 @@
 """Features of examples of every kind, against a slow packing; ALBERT's and ELECTRA's own."""
 
 import itertools
+import json
 import random
 
 import numpy as np
@@ -169,6 +170,19 @@ def test_texts_are_packed_as_by_albert(test_data, task, folder, name):
     for ours, theirs in (*zip(NAMES, NAMES), ("label_ids", "label_id")):
         expected = golden[f"{name}_{theirs}"]
         assert np.allclose(found[ours].reshape(expected.shape), expected, atol=1e-6), ours
+
+
+def test_choices_are_packed_as_by_albert(test_data, tmp_path):
+    folder = test_data / "golden" / "albert"
+    articles = json.loads((folder / "race_like.json").read_text(encoding="utf-8"))
+    for number, article in enumerate(articles):
+        (tmp_path / f"{number:02}.txt").write_text(json.dumps(article), encoding="utf-8")
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "albert" / "spiece.model"), True)
+    task, golden = find_task("race"), np.load(folder / "race_like_features_s96_qa16.npz")
+    examples = list(read_examples(task, "dev", str(tmp_path)))
+    found, _ = task.kind.encode(task, examples, tokenizer, 96, {"max_qa_length": 16})
+    for ours, theirs in (*zip(NAMES, NAMES), ("label_ids", "label_id")):
+        assert np.array_equal(found[ours].reshape(golden[theirs].shape), golden[theirs]), ours
 
 
 @pytest.mark.parametrize("task, name, length, both_orders", [
