@@ -206,6 +206,7 @@ def _read_articles(task, layout, path, omissions):
                     article["questions"], article["options"], strict=True), 1):
                 if "_" not in question:
                     question += " _"
+                # As XLNet's code; ALBERT's first drops blanks at the ends of question and option.
                 choices = [question.replace("_", option) for option in options]
                 count = count or len(choices)
                 if len(choices) != count:
