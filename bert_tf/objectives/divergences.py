@@ -2,7 +2,8 @@
 
 Each function takes float32 logits [..., C], of the model that learns and of another, and returns
 addends [..., C] of the divergence. `ns_kl` and the names below it are the criteria of
-namisan/mt-dnn, mt_dnn/loss.py, with the gradients that they have there.
+namisan/mt-dnn, mt_dnn/loss.py, with the gradients that they have there. Its criteria of `mse` and
+`hl` are means over classes; SMART here adds their classes up, as those of the others.
 """
 
 import math
