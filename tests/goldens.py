@@ -58,6 +58,11 @@ def at_hand(pattern, cases):
     return list(filter(is_there, cases)) or list(cases)
 
 
+def part(arrays, prefix):
+    """The arrays whose names begin with `prefix`, by the rest of their names."""
+    return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+
+
 class Material(os.PathLike):
     """A path of `find`, looked for when it is used; the test is skipped where it leads nowhere."""
 

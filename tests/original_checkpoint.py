@@ -1,13 +1,14 @@
-"""Checkpoints of Google's code from the arrays of a file of its outputs."""
+"""Checkpoints of Google's code: from the arrays of a file of its outputs, and back to arrays."""
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints import tensor_bundle
 
-def part(arrays, prefix):
-    """The arrays whose names begin with `prefix`, by the rest of their names."""
-    return {name.removeprefix(prefix): value for name, value in arrays.items()
-            if name.startswith(prefix)}
+
+def arrays_of(prefix):
+    """The arrays of a checkpoint, by the original's names."""
+    return {name: tensor.read() for name, tensor in tensor_bundle.tensors(str(prefix)).items()}
 
 
 def write(folder, config, weights):

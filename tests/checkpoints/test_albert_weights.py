@@ -24,8 +24,8 @@ from bert_tf.objectives.classification import Classification, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.training.learners.learner import Learner
 from tests import original_checkpoint
-from tests.goldens import at_hand
-from tests.original_checkpoint import part
+from tests.goldens import at_hand, part
+from tests.training import tiny
 
 CASES = ("shared", "groups2_inner2", "unshared_nomapping")
 TINY = EncoderConfig.preset(
@@ -36,11 +36,6 @@ TINY = EncoderConfig.preset(
 def make_learner(config, *heads):
     keras.utils.set_random_seed(3)
     return Learner(BertEncoder(config), heads or [MaskedLM(config), SentencePrediction(config)])
-
-
-def values(path, task=None):
-    return {name: np.asarray(tensor.read())
-            for name, tensor in checkpoints.read(path, task).tensors.items()}
 
 
 @pytest.mark.parametrize("case", at_hand("golden/albert/forward_{}.npz", CASES))
@@ -114,10 +109,10 @@ def test_what_is_shared_is_saved_once(parts, tmp_path):
     batch = {"input_ids": np.array([[1, 2, 3]]), "masked_lm_positions": np.array([[1]])}
     again = keras.models.load_model(tmp_path / "model.keras")
     assert np.array_equal(again(batch)["masked_lm"], learner(batch)["masked_lm"])
-    np.testing.assert_equal(values(tmp_path / "model.keras"), held)
+    np.testing.assert_equal(tiny.weights_at(tmp_path / "model.keras"), held)
     checkpoints.convert(tmp_path / "model.keras", tmp_path / "again", "keras")
     assert checkpoints.read_config(tmp_path / "again") == config
-    np.testing.assert_equal(values(tmp_path / "again"), held)
+    np.testing.assert_equal(tiny.weights_at(tmp_path / "again"), held)
 
 
 @pytest.mark.parametrize("form, changes, message", [

@@ -8,7 +8,6 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import tensor_bundle
 from bert_tf.checkpoints.conversion import Changes
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config
@@ -16,7 +15,8 @@ from bert_tf.errors import InputError
 from bert_tf.models.t5.network import T5
 from bert_tf.models.t5.objective import SequenceLM
 from bert_tf.training.learners.learner import Learner
-from tests.goldens import at_hand
+from tests.goldens import at_hand, part
+from tests.original_checkpoint import arrays_of
 from tests.original_t5 import config_of, our_weights
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -31,15 +31,10 @@ def write_mesh(folder, arrays):
                       tensors=[tf.constant(value) for value in arrays.values()])
 
 
-def arrays_of(prefix):
-    return {name: tensor.read() for name, tensor in tensor_bundle.tensors(str(prefix)).items()}
-
-
 @pytest.mark.parametrize("version", at_hand("golden/t5/{}_seed1.npz", VERSIONS))
 def test_a_checkpoint_of_the_original_comes_in_and_out(version, test_data, tmp_path):
     golden = np.load(test_data / "golden" / "t5" / f"{version}_seed1.npz")
-    theirs = {name[8:]: golden[name] for name in golden.files if name.startswith("weights/")}
-    slots = {name[15:]: golden[name] for name in golden.files if name.startswith("adafactor_slot/")}
+    theirs, slots = part(golden, "weights/"), part(golden, "adafactor_slot/")
     for name in ("mesh", "out"):
         (tmp_path / name).mkdir()
     write_mesh(tmp_path / "mesh", {**theirs, **slots})

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import tensor_bundle
 from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.models.xlnet.network import XLNet
@@ -21,15 +20,11 @@ from bert_tf.objectives.classification import (
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learners.learner import Learner
 from tests.goldens import at_hand
+from tests.original_checkpoint import arrays_of
 from tests.original_xlnet import config_of, weights_of, write_checkpoint
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 TINY = {"vocab_size": 30, "n_layer": 2, "d_model": 8, "n_head": 2, "d_head": 4, "d_inner": 12}
-
-
-def arrays_of(folder):
-    return {name: tensor.read() for name, tensor in tensor_bundle.tensors(
-        str(folder / "xlnet_model.ckpt")).items()}
 
 
 @pytest.mark.parametrize("name, forms", at_hand("golden/xlnet/{}_seed1.npz", (
@@ -45,7 +40,8 @@ def test_a_checkpoint_of_the_original_comes_in_and_out(name, forms, test_data, t
         source = tmp_path / form
         assert all(name == "global_step" or "first values" in why
                    for name, why in account.ignored.items())
-    again = {key.replace("_task/", "_sts-b/"): value for key, value in arrays_of(source).items()}
+    again = {key.replace("_task/", "_sts-b/"): value
+             for key, value in arrays_of(source / "xlnet_model.ckpt").items()}
     assert all(np.array_equal(again[key], value) for key, value in theirs.items())
     # What a file of Keras holds besides: weights that the original makes when it needs them.
     assert {name.split("/")[1 if "summary" in name else 2] for name in again.keys() - theirs.keys()

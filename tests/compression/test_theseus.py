@@ -25,16 +25,12 @@ from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.train import save_model
 from bert_tf.training.trainer import Trainer, join_options
 from run_scripts import run_theseus
+from tests.goldens import part
 from tests.rounding import ROUNDED, off
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 SCC = "bert.encoder.scc_layer."
-
-
-def part(arrays, prefix):
-    return {name.removeprefix(prefix): arrays[name] for name in arrays.files
-            if name.startswith(prefix)}
 
 
 @pytest.fixture(name="golden", scope="module")

@@ -19,6 +19,7 @@ from bert_tf.models.deberta.layers import rows_of_distances
 from bert_tf.objectives import MaskedLM
 from bert_tf.training import Trainer, make_optimizer
 from bert_tf.training.learners.learner import Learner
+from tests.goldens import part
 
 TOLERANCE = 1e-5
 HEADS = {"sequence": ("Classification", {"num_labels": 3}), "token": ("Tagging", {"num_labels": 4}),
@@ -38,8 +39,7 @@ def expected(golden, name):
 def written(case, folder, **config):
     """A folder of transformers with the weights and the configuration of a golden file."""
     folder.mkdir()
-    save_file({name.removeprefix("weights/"): value for name, value in case.items()
-               if name.startswith("weights/")}, folder / "model.safetensors")
+    save_file(part(case, "weights/"), folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(
         {"model_type": "deberta-v2", **json.loads(str(case["config"])), **config}))
     return folder

@@ -24,6 +24,7 @@ from bert_tf.objectives.lstms import LstmReader
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.opening import open_model
 from bert_tf.training.learners.learner import Learner
+from tests.goldens import part
 from tests.rounding import ROUNDED, off
 from tests.training import tiny
 
@@ -41,8 +42,7 @@ def fixture_golden(test_data):
 @pytest.fixture(name="folder")
 def fixture_folder(golden, tmp_path):
     """The golden weights as transformers' BertLMHeadModel is saved."""
-    save_file({name.removeprefix("weight/"): value for name, value in golden.items()
-               if name.startswith("weight/")}, tmp_path / "model.safetensors")
+    save_file(part(golden, "weight/"), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({
         **json.loads(str(golden["config"])), "model_type": "bert", "is_decoder": True,
         "architectures": ["BertLMHeadModel"]}))

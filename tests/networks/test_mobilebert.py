@@ -9,13 +9,13 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from bert_tf import checkpoints, recipes
-from bert_tf.checkpoints import tensor_bundle
 from bert_tf.config import MobileBertConfig, config_from_dict, published
 from bert_tf.errors import InputError
 from bert_tf.networks import MobileBert
 from bert_tf.objectives import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
-from tests.goldens import at_hand
+from tests.goldens import at_hand, part
+from tests.original_checkpoint import arrays_of
 from tests.rounding import ROUNDED, off
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -23,11 +23,6 @@ TINY = {"vocab_size": 40, "hidden_size": 16, "embedding_size": 8, "num_hidden_la
         "num_attention_heads": 2, "intermediate_size": 12, "max_position_embeddings": 12,
         "type_vocab_size": 2, "intra_bottleneck_size": 8, "use_bottleneck": True,
         "trigram_input": True, "key_query_shared_bottleneck": True, "num_feedforward_networks": 3}
-
-
-def part(arrays, prefix):
-    return {name.removeprefix(prefix): arrays[name] for name in arrays.files
-            if name.startswith(prefix)}
 
 
 def write_checkpoint(folder, config, weights):
@@ -72,9 +67,7 @@ def test_outputs_and_weights_are_the_originals(name, form, test_data, tmp_path):
         total, count = measures[head]["loss"]
         close(total / (count + epsilon), out[loss])
     checkpoints.convert(str(tmp_path / form), str(tmp_path / "again"), "google")
-    again = {name: tensor.read() for name, tensor in tensor_bundle.tensors(
-        str(tmp_path / "again" / "bert_model.ckpt")).items()}
-    np.testing.assert_equal(again, weights)
+    np.testing.assert_equal(arrays_of(tmp_path / "again" / "bert_model.ckpt"), weights)
     values = json.loads((tmp_path / "again" / "bert_config.json").read_text())
     assert values.items() >= json.loads(str(golden["config"])).items()
 

@@ -17,6 +17,7 @@ import bert_tf
 from bert_tf import checkpoints, networks
 from bert_tf.checkpoints import convert
 from bert_tf.errors import InputError
+from tests.goldens import part
 
 NAMES = ("xlm_roberta", "camembert", "distilbert", "mpnet", "eurobert")
 TOLERANCE = 1e-5
@@ -74,9 +75,7 @@ def with_classifier(folder, expected, tmp_path):
     made = shutil.copytree(folder, tmp_path / "classifier")
     kept = {name: value for name, value in load_file(made / "model.safetensors").items()
             if not name.startswith("lm_head")}
-    added = {name.removeprefix("classifier_weights/"): value for name, value in expected.items()
-             if name.startswith("classifier_weights/")}
-    save_file(kept | added, made / "model.safetensors")
+    save_file(kept | part(expected, "classifier_weights/"), made / "model.safetensors")
     return made
 
 
@@ -103,8 +102,7 @@ def fixture_neobert(test_data, tmp_path):
     expected = dict(np.load(test_data / "golden" / "other_encoders" / "neobert.npz"))
     folder = tmp_path / "neobert"
     folder.mkdir()
-    save_file({name.removeprefix("weights/"): value for name, value in expected.items()
-               if name.startswith("weights/")}, folder / "model.safetensors")
+    save_file(part(expected, "weights/"), folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps({
         "model_type": "neobert", "architectures": ["NeoBERTLMHead"], "hidden_act": "swiglu",
         "max_length": 64, "pad_token_id": 0, **json.loads(str(expected["config"]))}))

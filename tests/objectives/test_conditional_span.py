@@ -25,7 +25,7 @@ from bert_tf.training import transfer
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer
-from tests.goldens import at_hand
+from tests.goldens import at_hand, part
 from tests.rounding import ROUNDED, off
 
 ALBERT_ENCODER = (("encoder/embedding_hidden_mapping_in", "embeddings_project"),
@@ -45,18 +45,13 @@ ELECTRA_HEAD = (("qa_hidden", "end/hidden"), ("dense_1/", "end/dense/"),
 ELECTRA_FREE = (("dense_1/", "end/dense/"), ("dense_2", "answerable/dense"), ("dense/", "start/"))
 
 
-def part(file, prefix):
-    return {name.removeprefix(f"{prefix}/"): file[name] for name in file.files
-            if name.startswith(f"{prefix}/")}
-
-
 def give(learner, file, head=DENSE):
     """Gives a Learner the stored weights, each of which has a place."""
     objective, = learner.objectives
     named = {v.path.split("/", 1)[1]: v for v in learner.encoder.weights}
     named |= {v.path: v for v in objective.weights}
     values = {}
-    for name, value in part(file, "weights").items():
+    for name, value in part(file, "weights/").items():
         if name.startswith(("bert/", "electra/")):
             name = name.split("/", 1)[1]
             for theirs, ours in ALBERT_ENCODER:
@@ -108,7 +103,7 @@ def test_albert_finds_beams_and_learns(golden):
     file = golden("albert", "head_squad_v2")
     learner = give(albert(file, lambda config: ConditionalSpan(
         config, "albert", num_starts=3, num_ends=4, dropout_rate=0.0)), file, ALBERT_HEAD)
-    batch, expected = part(file, "batch"), part(file, "predictions")
+    batch, expected = part(file, "batch/"), part(file, "predictions/")
     objective, = learner.objectives
     assert np.array_equal(FORMS["albert"].allowed(batch), batch["p_mask"] == 0)
     logits = learner(batch)[objective.name]
@@ -131,7 +126,7 @@ def test_albert_finds_beams_and_learns(golden):
 def test_electra_answers(golden, name, make, head):
     file = golden("electra", name)
     learner = give(electra(file, make), file, head)
-    features = part(file, "features")
+    features = part(file, "features/")
     batch = {name.removeprefix("squad_"): value for name, value in features.items()}
     objective, = learner.objectives
     logits = learner(batch)[objective.name]
@@ -151,7 +146,7 @@ def test_electra_answers(golden, name, make, head):
 def test_albert_as_bert_answers_in_version_1(golden):
     file = golden("albert", "head_squad_v1")
     learner = give(albert(file, AnswerSpan), file)
-    batch = part(file, "batch")
+    batch = part(file, "batch/")
     found = learner.objectives[0].answers(learner(batch)["answer_span"])
     for ours, theirs in (("start_logits", "start_log_prob"), ("end_logits", "end_log_prob")):
         assert np.allclose(found[ours], file[f"predictions/{theirs}"], atol=1e-5)
@@ -170,11 +165,11 @@ def test_losses_of_other_tasks_are_the_originals(golden, path, make):
     file = golden(system, f"head_{name}")
     learner = give((albert if system == "albert" else electra)(file, make), file)
     if system == "albert":
-        batch = {**part(file, "batch"), "label_ids": file["labels"]}
+        batch = {**part(file, "batch/"), "label_ids": file["labels"]}
         expected = file["outputs/per_example_loss"].sum()
     else:
         batch = {key.removeprefix(f"{name}_"): value
-                 for key, value in part(file, "features").items()}
+                 for key, value in part(file, "features/").items()}
         batch["label_ids"] = batch.get("label_ids", batch.get("targets"))
         expected = file["eval/total_loss"]
     if name == "chunk":     # where the labels are stands beside them
@@ -227,7 +222,7 @@ def test_heads_that_cannot_be_are_refused(options, message):
 def test_summed_losses_and_slower_layers_train_as_electra_does(golden):
     file = golden("electra", "finetuning_steps")
     learner = give(electra(file, lambda config: Classification(config, 2, dropout_rate=0.0)), file)
-    features = part(file, "features")
+    features = part(file, "features/")
     batch = {name: tf.constant(features[name])
              for name in ("input_ids", "input_mask", "segment_ids")}
     batch["label_ids"] = tf.constant(features["mrpc_label_ids"])
@@ -241,7 +236,7 @@ def test_summed_losses_and_slower_layers_train_as_electra_does(golden):
     named = {f"electra/{v.path.split('/', 1)[1]}": v for v in learner.encoder.weights}
     named |= {f"task_specific/mrpc/{v.path.split('/', 1)[1]}": v
               for v in learner.objectives[0].weights}
-    for name, value in part(file, "after_4").items():
+    for name, value in part(file, "after_4/").items():
         assert np.allclose(named[name].numpy(), value, atol=1e-5), name
 
 

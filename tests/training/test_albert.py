@@ -13,8 +13,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests import original_checkpoint
-from tests.goldens import at_hand
-from tests.original_checkpoint import part
+from tests.goldens import at_hand, part
 
 OPTIMIZERS = {"lamb": "albert_lamb", "adamw": "bert_adamw"}
 

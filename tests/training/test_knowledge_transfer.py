@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import checkpoints, recipes
-from bert_tf.checkpoints import tensor_bundle
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import MobileBertConfig
 from bert_tf.errors import InputError
@@ -17,7 +16,9 @@ from bert_tf.models.mobilebert.settings import MobileBertSettings
 from bert_tf.training import Learner, make_optimizer
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.trainer import Trainer
-from tests.networks.test_mobilebert import TINY, learner_of, part, write_checkpoint
+from tests.goldens import part
+from tests.networks.test_mobilebert import TINY, learner_of, write_checkpoint
+from tests.original_checkpoint import arrays_of
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 LOSSES = {"feature_map_transfer": (100, "feature_map_transfer_loss"),
@@ -57,8 +58,7 @@ def weights_of(learner, folder):
     """The weights under the original's names."""
     learner.parts()["model"].save(folder.with_suffix(".keras"))
     checkpoints.convert(str(folder.with_suffix(".keras")), str(folder), "google")
-    return {name: tensor.read() for name, tensor in tensor_bundle.tensors(
-        str(folder / "bert_model.ckpt")).items()}
+    return arrays_of(folder / "bert_model.ckpt")
 
 
 def check_weights(golden, name, learner, folder, off, most):

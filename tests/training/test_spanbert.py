@@ -16,6 +16,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer
+from tests.goldens import part
 from tests.rounding import ROUNDED, off, off_steps
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -28,8 +29,7 @@ class Golden:
         self.file, self.folder = np.load(path), str(folder)
         values = json.loads(str(self["config"]))
         (folder / "config.json").write_text(json.dumps({**values, "kind_of_bert": kind}))
-        save_file({name.removeprefix("weight/"): self[name] for name in self.file.files
-                   if name.startswith("weight/")}, folder / "model.safetensors")
+        save_file(part(self.file, "weight/"), folder / "model.safetensors")
         self.config = checkpoints.read_config(self.folder)
         self.rules = {rule.ours: rule for rule in huggingface._table(
             MODELS["bert"], "classification", "bert.").rules(self.config)}
