@@ -85,10 +85,11 @@ def open_file(path: str | os.PathLike, mode: str = "r", **options: Any) -> Any:
 
 
 def check_input(path: str, flag: str) -> None:
+    if is_file(path):
+        return
     if is_folder(path):
         raise InputError(f"--{flag}: {path} is a folder; name a file in it.")
-    if not is_file(path):
-        raise InputError(f"--{flag}: there is no file {path}; check the name.")
+    raise InputError(f"--{flag}: there is no file {path}; check the name.")
 
 
 def read_json(path: str | os.PathLike, absent: dict | None = None) -> dict[str, Any]:
