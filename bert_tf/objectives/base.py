@@ -15,7 +15,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, variant
 from bert_tf.layers.functions import argmax, dropout
-from bert_tf.objectives.divergences import DIVERGENCES
+from bert_tf.objectives.divergences import DIVERGENCES, OF_MEAN
 
 Batch = Mapping[str, Tensor]
 
@@ -260,6 +260,13 @@ class SmoothedHead(LinearHead):
             raise InputError(f"label_smoothing is {label_smoothing}; it must be from 0 to below 1.")
         super().__init__(config, units, **kwargs)
         self.label_smoothing = label_smoothing
+
+    def divergence(self, logits: Tensor, other: Tensor, weights: Tensor, form: str) -> Tensor:
+        """See `Objective.divergence`; those of `OF_MEAN` are the mean over classes, not the sum."""
+        total = super().divergence(logits, other, weights, form)
+        if form in OF_MEAN:
+            total = total / ops.cast(ops.shape(logits)[-1], total.dtype)
+        return total
 
 
 class LabelHead(SmoothedHead):

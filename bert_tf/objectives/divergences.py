@@ -2,8 +2,7 @@
 
 Each function takes float32 logits [..., C], of the model that learns and of another, and returns
 addends [..., C] of the divergence. `ns_kl` and the names below it are the criteria of
-namisan/mt-dnn, mt_dnn/loss.py, with the gradients that they have there. Its criteria of `mse` and
-`hl` are means over classes; SMART here adds their classes up, as those of the others.
+namisan/mt-dnn, mt_dnn/loss.py, with the gradients that they have there.
 """
 
 import math
@@ -71,6 +70,8 @@ def hl(logits: Tensor, other: Tensor) -> Tensor:
 DIVERGENCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "kl": kl, "cross_entropy": cross_entropy, "mse": mse, "log_mse": log_mse, "ns_kl": ns_kl,
     "sym_kl": _both_ways(kl), "ns_sym_kl": _both_ways(ns_kl), "js": js, "hl": hl}
+# Divergences whose criterion in MT-DNN is the mean over classes; the others are sums.
+OF_MEAN = ("mse", "hl")
 # Divergences that do not depend on the temperature.
 OF_LOGITS = ("mse",)
 # Divergences that are large where both probabilities are 0.

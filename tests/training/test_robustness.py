@@ -431,6 +431,16 @@ def test_divergence_is_0_between_equals_and_above_0_else(eagerly):
     assert set(CRITERIA) <= set(DIVERGENCES)
 
 
+def test_divergences_of_mt_dnn_that_are_means_over_classes(eagerly):
+    """namisan/mt-dnn, mt_dnn/loss.py, MseCriterion and HLCriterion: torch's mse_loss of all."""
+    logits = np.random.default_rng(0).normal(size=[2, 5, 3]).astype("float32")
+    roots = np.sqrt(np.exp(logits) / np.exp(logits).sum(-1, keepdims=True))
+    head = Classification(tiny.config(num_hidden_layers=1), 3)
+    for form, (one, other) in (("mse", logits), ("hl", roots)):
+        found = head.divergence(*map(tf.constant, logits), tf.ones(5), form) / 5
+        assert np.isclose(found, np.mean((one - other) ** 2), rtol=1e-5)
+
+
 # Settings
 
 @pytest.mark.parametrize("settings, message", [
