@@ -129,8 +129,7 @@ class MaskedWords:
     texts: Callable[[], Iterable[str]] = tuple
     folder: str = ""
     made_of: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    _known: dict[str, tuple[list[str], dict[int, list[str]]]] = dataclasses.field(
-        default_factory=dict, compare=False)
+    _known: dict[str, Sequence] = dataclasses.field(default_factory=dict, compare=False)
 
     def __call__(self, texts: list, number: int) -> list[list[str]]:
         """Returns the texts of further examples, for example `number` of the file."""
@@ -141,13 +140,12 @@ class MaskedWords:
                 made.append(list(current))
         return [copy for copy in made if copy != list(texts)]
 
-    def candidates(self, text: str) -> tuple[list[str], dict[int, list[str]]]:
-        """Returns the words of a text, and the candidates of replaceable ones, by their place."""
+    def candidates(self, text: str) -> Sequence:
+        """Returns the words of a text, and (place, candidates) of each that may be replaced."""
         if self.folder and not self._known:
             self._find_all([*dict.fromkeys(self.texts())])
         if text not in self._known:
-            words, options = self._find(text)
-            self._known[text] = words, dict(options)
+            self._known[text] = self._find(text)
         return self._known[text]
 
     def _find_all(self, texts):
@@ -158,11 +156,9 @@ class MaskedWords:
         results = run_pieces(pieces, len(pieces), lambda _, piece: [*map(self._find, piece)],
                              FinishedPieces(self.folder, {**self.made_of, "texts": told}, None), 1,
                              lambda found: True)
-        self._known.update((text, (words, dict(options))) for text, (words, options) in zip(
-            texts, itertools.chain.from_iterable(results)))
+        self._known.update(zip(texts, itertools.chain.from_iterable(results)))
 
     def _find(self, text):
-        """The words, and (place, candidates) of each that is replaced."""
         words, pieces = self.model.words(text)
         places = [place for place, word in enumerate(words)
                   if _LETTERS.fullmatch(word) and word not in ENGLISH_STOP_WORDS]
@@ -181,7 +177,7 @@ class MaskedWords:
         copies = {text: None}
         for _ in range(self.copies):
             copy = list(words)
-            for place, others in options.items():
+            for place, others in options:
                 word = draws.choice(others)
                 if draws.random() < self.share:
                     copy[place] = word
