@@ -16,13 +16,14 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from bert_tf import networks
 from bert_tf.bert.objective import MaskedLM
+from bert_tf.checkpoints.weights import variables
 from bert_tf.compression.word_vectors import read_word_vectors
 from bert_tf.data.records.jobs import FinishedPieces, run_pieces
 from bert_tf.errors import InputError, counted
 from bert_tf.opening import open_model
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.training.distribution import compiled
-from bert_tf.training.learners.learner import Learner
+from bert_tf.training.learners.learner import Learner, digest
 
 CANDIDATES = 15                 # M of the original
 _LETTERS = re.compile(r"[a-z]+")
@@ -33,7 +34,11 @@ _TEXTS = 100                    # of a piece of the work
 
 class WordModel:
     """A masked language model that predicts words for a place in a text. `path` is a model of any
-    format with its masked LM and its WordPiece vocabulary."""
+    format with its masked LM and its WordPiece vocabulary.
+
+    Attributes:
+        made_of: a JSON value of all that the predictions depend on.
+    """
 
     def __init__(self, path: str):
         model = open_model(path)
@@ -44,12 +49,16 @@ class WordModel:
         config = model.config
         self._longest = min(_LONGEST, config.max_position_embeddings)
         learner = Learner(networks.build(config), [MaskedLM(config)])
-        if missing := [name for name in model.load(learner).missing
-                       if name.startswith("masked_lm/")]:
-            raise InputError(f"--masked_lm: {path} has no {', '.join(missing)}; name a model with "
+        missing = model.load(learner).missing
+        if lost := [name for name in missing if name.startswith("masked_lm/")]:
+            raise InputError(f"--masked_lm: {path} has no {', '.join(lost)}; name a model with "
                              "its masked LM.")
-        self.digest = hashlib.sha256(b"".join(
-            hashlib.sha256(np.asarray(v)).digest() for v in learner.variables)).hexdigest()
+        # Values that the model lacks, such as a pooler, are random, and change no prediction.
+        self.made_of = {
+            "masked_lm": digest(variable for name, variable in variables(learner).items()
+                                if name not in missing),
+            "config": config.to_dict(), "tokenizer": self.tokenizer.describe(),
+            "vocabulary": self.tokenizer.vocabulary.hash}
         names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
         self._forward = compiled(
             lambda *rows: tf.math.top_k(learner(dict(zip(names, rows)))["masked_lm"][:, 0],
@@ -128,7 +137,7 @@ class MaskedWords:
     seed: int = 0
     texts: Callable[[], Iterable[str]] = tuple
     folder: str = ""
-    made_of: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    made_of: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     _known: dict[str, Sequence] = dataclasses.field(default_factory=dict, compare=False)
 
     def __call__(self, texts: list, number: int) -> list[list[str]]:

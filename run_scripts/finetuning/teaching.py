@@ -149,8 +149,7 @@ class Teaching:
             return MaskedWords(
                 model, near, job.augmentation_copies or 30, seed=job.augmentation_seed, texts=texts,
                 folder=os.path.join(folder, "augmentation"),
-                made_of={"masked_lm": model.digest, "vocabulary": model.tokenizer.vocabulary.hash,
-                         "glove_embs": vectors})
+                made_of={**model.made_of, "glove_embs": vectors})
         if job.pos_tagger:
             model = bert_tf.open_model(job.pos_tagger, finetuned=True)
             if model.saved.task.kind.name != "tagging":
