@@ -8,6 +8,7 @@ import glob
 import importlib.util
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ tf = lazy_loader.load("tensorflow")
 _NOTES = ("_keras_logits", "assign")
 _GPUS = "/dev/nvidia[0-9]*"     # files of the driver, one for each GPU
 _LIBRARIES = "nvidia.cudnn"     # one of the packages of the extra `gpu`
-_computing: list[int] = []      # the process whose TensorFlow has threads
+_forks: list[int] = []          # this process, if TensorFlow had begun before it was forked
 
 
 def dense(gradient):
@@ -307,12 +308,23 @@ def check_backend() -> None:
 
 
 def check_process() -> None:
-    """Raises InputError in the fork of a process whose TensorFlow has computed. A fork lacks that
+    """Raises InputError in the fork of a process whose TensorFlow had begun. A fork lacks that
     process's threads, and TensorFlow would wait for them without end."""
-    if _computing and os.getpid() not in _computing:
-        raise InputError("a model was opened before this process was forked, and TensorFlow can't "
-                         "compute in both; open models in the workers alone (gunicorn without "
-                         "--preload), or start them with multiprocessing's \"spawn\".")
+    if _forks:
+        raise InputError("TensorFlow was used, as by opening a model, before this process was "
+                         "forked, and can't compute here; open models in the workers alone "
+                         "(gunicorn without --preload), or start them with multiprocessing's "
+                         "\"spawn\".")
+
+
+def _note_fork():
+    eager = sys.modules.get("tensorflow.python.eager.context")
+    context = eager and eager.context_safe()
+    if context and context._initialized:        # which starts its threads
+        _forks.append(os.getpid())
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def compiled(function: Callable, **options: Any) -> Any:
@@ -324,8 +336,6 @@ def compiled(function: Callable, **options: Any) -> Any:
     with its tensors, until the process ends.
     """
     check_backend()
-    if not _computing:
-        _computing.append(os.getpid())
     from tensorflow.python.framework import ops as graphs
 
     @functools.wraps(function)
