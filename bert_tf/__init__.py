@@ -1,6 +1,7 @@
 """BERT and its relatives on Keras 3. Names are imported when first used, so that `import bert_tf`
 costs nothing and data jobs never load TensorFlow."""
 
+import contextlib
 import glob
 import importlib
 import os
@@ -18,9 +19,10 @@ __version__ = "0.1.0"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if glob.glob("/dev/nvidia*") else "3")
 
 if os.environ.get("KERAS_BACKEND") == "torch":
-    # Its Triton (3.7 and later) ends the process if TensorFlow (2.20, 2.21) was loaded before:
+    # PyTorch's Triton (3.7 and later) ends the process if TensorFlow (2.20, 2.21) was loaded before:
     # https://github.com/tensorflow/tensorflow/issues/124205.
-    importlib.import_module("keras")
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton")
 
 # The classes that people import and that a saved model may name, by module.
 _CLASSES = {
