@@ -26,8 +26,8 @@ def read(folder: str) -> dict[str, str]:
     """Returns the name of each module's folder, by its class, such as Pooling; {} if the model in
     `folder` is not one of sentence-transformers. InputError if the file can't be read."""
     if not is_file(path := os.path.join(folder, _MODULES)):
-        above = os.path.dirname(folder.rstrip("/"))
-        if is_file(os.path.join(above, _MODULES)):
+        above, name = os.path.split(folder.rstrip("/"))
+        if is_file(os.path.join(above, _MODULES)) and name in read(above).values():
             warn(f"{folder} is a part of the model of sentence-transformers in {above or '.'}, "
                  "whose pooling and further layers are left out.")
         return {}

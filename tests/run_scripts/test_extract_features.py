@@ -379,5 +379,8 @@ def test_what_sentence_transformers_does_besides(tmp_path, capsys, pooling, flag
     said = capsys.readouterr().err.partition("vectors: ")[2].removesuffix(".\n")
     assert sorted(filter(None, said.split("; "))) == sorted(differs)
     # As versions before 2 wrote the network.
+    (tmp_path / "modules.json").write_text('[{"type": "x.Transformer", "path": "0_Transformer"}]')
     assert sentence_modules.read(f"{tmp_path}/0_Transformer") == {}
     assert "0_Transformer is a part of the model of sentence-trans" in capsys.readouterr().err
+    assert sentence_modules.read(f"{tmp_path}/trained_further") == {}
+    assert not capsys.readouterr().err
