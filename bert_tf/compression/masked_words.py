@@ -155,7 +155,8 @@ class MaskedWords:
             self._find_all([*dict.fromkeys(self.texts())])
         if text not in self._known:
             self._known[text] = self._find(text)
-        return self._known[text]
+        words, options = self._known[text]
+        return words, [(place, others.split("\n")) for place, others in options]
 
     def _find_all(self, texts):
         told = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
@@ -178,7 +179,8 @@ class MaskedWords:
             if place not in options and self.near:
                 others = self.near(words[place])
             options[place] = others or [words[place]]
-        return words, [(place, options[place]) for place in places]
+        # One string a word, since sets such as MNLI have a hundred million candidates.
+        return words, [(place, "\n".join(options[place])) for place in places]
 
     def augment(self, text: str, draws: random.Random) -> list[str]:
         """Returns the text, and its copies."""
