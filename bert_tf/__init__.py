@@ -19,8 +19,8 @@ __version__ = "0.1.0"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if glob.glob("/dev/nvidia*") else "3")
 
 if os.environ.get("KERAS_BACKEND") == "torch":
-    # PyTorch's Triton (3.7 and later) ends the process if TensorFlow (2.20, 2.21) was loaded before:
-    # https://github.com/tensorflow/tensorflow/issues/124205.
+    # PyTorch's Triton (3.7 and later) ends the process if TensorFlow (2.20, 2.21) was loaded
+    # before: https://github.com/tensorflow/tensorflow/issues/124205.
     with contextlib.suppress(ImportError):
         importlib.import_module("triton")
 

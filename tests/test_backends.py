@@ -40,6 +40,11 @@ def test_what_needs_tensorflow_says_so(backend, name):
     assert f"KERAS_BACKEND is {backend}; set it to tensorflow." in result.stderr
 
 
+def test_data_jobs_need_no_torch():
+    result = run("torch", "-c", "import bert_tf, sys; sys.exit('torch' in sys.modules)")
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.peer
 @on("jax")
 @pytest.mark.parametrize("file", ["test_dropout.py", "test_fused_attention.py"])

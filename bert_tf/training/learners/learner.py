@@ -42,7 +42,8 @@ class Learner(TakesFeatures, TrainsByKeras, keras.Model):
             of nothing is 0.
         one_task_a_batch: whether the means over steps count only the steps that had the objective.
         draws: a phrase for its random draws in each training pass, besides dropout; "" if none.
-        untrained: names of weights that a converted checkpoint lacked, which a file keeps so.
+        untrained: names of weights that a converted checkpoint lacked. A saved file calls them
+            untrained/NAME, and only Keras itself reads them again.
     """
 
     epsilon = 1e-5
