@@ -127,6 +127,10 @@ def test_buckets_of_distances_equal(golden):
         row = rows[np.clip(case["relative"], -end, end) + end]
         wanted = np.clip(case[f"transformers/{buckets}_{longest}"] + buckets, 0, 2 * buckets - 1)
         np.testing.assert_array_equal(row, wanted)
+        # The original counts no distance from the longest on.
+        row = rows[np.clip(case["relative"], 1 - longest, longest - 1) + end]
+        wanted = np.clip(case[f"original/{buckets}_{longest}"] + buckets, 0, 2 * buckets - 1)
+        np.testing.assert_array_equal(row, wanted)
 
 
 @pytest.mark.parametrize("buckets, longest, distances, at_distances", [

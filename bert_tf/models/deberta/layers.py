@@ -24,6 +24,9 @@ def rows_of_distances(config: DebertaConfig) -> np.ndarray:
 
     Half of the buckets are single distances, and the others grow logarithmically (`da_utils.py`,
     `make_log_bucket_position`), in float32, since rounding decides where some of them begin.
+
+    The rows are transformers'. In microsoft/DeBERTa all distances from `longest_distance` on have
+    the row of the distance before it, which rounding moves by one in some configurations.
     """
     end, span = config.longest_distance, config.relative_attention_num_buckets // 2
     middle, ratio = span // 2, 0.0
