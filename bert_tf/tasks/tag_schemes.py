@@ -1,6 +1,7 @@
 """The schemes of tags that a model may learn for the same entities. `bio` has B- at the first word
 of an entity and I- at the others. `bioes` has S- at the word of an entity of one word; of longer
-ones B- first, E- last, and I- between them (google-research/electra, finetune/tagging)."""
+ones B- first, E- last, and I- between them (google-research/electra, finetune/tagging, where
+neighbours I-A and I-B are one entity)."""
 
 import re
 import typing

@@ -109,7 +109,9 @@ class Tagging(LabelledKind):
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
         """Makes a row per window. Read row by row, the positions whose `label_weights` is 1 are the
-        first tokens of the sentences' words in order. Nothing is cut."""
+        first tokens of the sentences' words in order. Nothing is cut. All tokens are in segment 0,
+        and Chinese words are split into characters; google-research/electra has segment 1, and
+        doesn't split them."""
         words = [word for example in examples for word in example.texts]
         tokens, pieces = tokenizer.encode_words(words)
         # A word without a token, such as a lone control character, still has a label. Its token is
