@@ -96,7 +96,8 @@ _MODELS = {
                       own=("embedding_size", "pooler_type"), activations={"gelu": "gelu_erf"},
                       classifier=""),
     "mobilebert": _Model(
-        ("bert/embeddings/embedding_transformation/", "bert/encoder/layer_0/bottleneck/"),
+        ("bert/embeddings/embedding_transformation/", "bert/embeddings/FakeLayerNorm/",
+         "bert/encoder/layer_0/bottleneck/", "bert/encoder/layer_0/ffn_layer_0/"),
         _mobilebert_rows("LayerNorm"), own=("embedding_size", "pooler_type"),
         rows_without_norms=_mobilebert_rows(_UNNORMED)),
     "bert": _Model("", _encoder_rows("bert/encoder/layer_{i}/", names.LAYER)),

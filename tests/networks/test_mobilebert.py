@@ -116,6 +116,21 @@ def test_an_output_matrix_of_its_own_is_two_tensors_of_transformers(tmp_path):
     assert np.array_equal(again.objectives[0].output_weights, matrix)
 
 
+@pytest.mark.parametrize("change", [
+    {"num_feedforward_networks": 2}, {"normalization_type": "no_norm"},
+    {"normalization_type": "manual_layer_norm"}])
+def test_networks_without_a_bottleneck_come_back_from_googles_files(change, tmp_path):
+    config = MobileBertConfig(**{**TINY, "embedding_size": None, "trigram_input": False,
+                                 "use_bottleneck": False, "num_feedforward_networks": 1, **change})
+    network = MobileBert(config)
+    network.save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path / "model.keras"), str(tmp_path / "google"), "google")
+    again = MobileBert(checkpoints.read_config(tmp_path / "google"))
+    assert again.config.filled() == config.filled()
+    assert not checkpoints.load(tmp_path / "google", again).missing
+    np.testing.assert_equal(again.get_weights(), network.get_weights())
+
+
 @pytest.mark.parametrize("kind, epsilon, is_told", [
     ("layer_norm", 1e-12, True), ("layer_norm", 1e-5, False), ("no_norm", 1e-12, False)])
 def test_norms_with_another_epsilon_in_transformers_are_named(kind, epsilon, is_told, tmp_path):
