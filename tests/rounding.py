@@ -1,4 +1,4 @@
-"""How far rounding may take two computations of the same thing from each other."""
+"""Whether arrays are the same; how far rounding may take two computations of one thing apart."""
 
 import numpy as np
 
@@ -6,6 +6,21 @@ import numpy as np
 # times on its way, each time by at most half an ulp of float32, which is this share of a number.
 HALF_ULP = 2.0**-24
 ROUNDED = 256 * HALF_ULP
+
+
+def assert_same(found, wanted, what=""):
+    """Raises AssertionError unless dicts or lists of arrays have equal names, shapes and values; a
+    NaN equals nothing."""
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys(), what
+        for name in wanted:
+            assert_same(found[name], wanted[name], f"{what} {name}")
+    elif isinstance(wanted, list):
+        assert len(found) == len(wanted), what
+        for index, one in enumerate(wanted):
+            assert_same(found[index], one, f"{what} {index}")
+    else:
+        assert np.array_equal(found, wanted), what
 
 
 def off(found, wanted):

@@ -96,8 +96,8 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     candidates = weights_at(place)
     if "adapter_config.json" in _files(place):
         raise InputError(f"{place} holds an adapter, such as LoRA's, which is not read; merge it "
-                         "into its model with peft (merge_and_unload), and save the merged model "
-                         "in another folder.")
+                         "into its model with peft (merge_and_unload) and save the merged model in "
+                         "another folder, or name the file of the weights to leave it out.")
     if len(candidates) > 1:
         files = " and ".join(candidates.values())
         raise InputError(f"{place} holds {files}; name one of these files.")

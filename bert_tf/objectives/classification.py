@@ -11,7 +11,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead, ratio
+from bert_tf.objectives.base import Batch, LabelHead, LinearHead, Objective, SmoothedHead, ratio
 from bert_tf.objectives.divergences import DIVERGENCES, binary
 
 
@@ -52,7 +52,8 @@ class MultiLabel(LabelHead):
         return weights
 
     def divergence(self, logits: Tensor, other: Tensor, weights: Tensor, form: str) -> Tensor:
-        return super().divergence(binary(logits), binary(other), weights, form)
+        """See `Objective.divergence`; the classes of a label are no and yes, which are summed."""
+        return Objective.divergence(self, binary(logits), binary(other), weights, form)
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The weighted number of labels decided right at probability 0.5, and the weights' sum."""

@@ -70,7 +70,8 @@ def hl(logits: Tensor, other: Tensor) -> Tensor:
 DIVERGENCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "kl": kl, "cross_entropy": cross_entropy, "mse": mse, "log_mse": log_mse, "ns_kl": ns_kl,
     "sym_kl": _both_ways(kl), "ns_sym_kl": _both_ways(ns_kl), "js": js, "hl": hl}
-# Divergences whose criterion in MT-DNN is the mean over classes; the others are sums.
+# Divergences whose criterion in MT-DNN is the mean over classes; the others are sums. For spans,
+# whose classes are the places of a batch, all are sums, since padding would change a mean.
 OF_MEAN = ("mse", "hl")
 # Divergences that do not depend on the temperature.
 OF_LOGITS = ("mse",)

@@ -25,6 +25,7 @@ from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.training.learners.learner import Learner
 from tests import original_checkpoint
 from tests.goldens import at_hand, part
+from tests.rounding import assert_same
 from tests.training import tiny
 
 CASES = ("shared", "groups2_inner2", "unshared_nomapping")
@@ -72,7 +73,7 @@ def test_the_original(case, test_data, tmp_path):
     checkpoints.convert(tmp_path / "hf", tmp_path / "ours", "keras")
     assert checkpoints.read_config(tmp_path / "ours") == config
     checkpoints.convert(tmp_path / "ours", tmp_path / "back", "google")
-    np.testing.assert_equal(dict(tensors(tmp_path / "back")), part(golden, "weights/"))
+    assert_same(dict(tensors(tmp_path / "back")), part(golden, "weights/"))
     written = json.loads((tmp_path / "back" / "albert_config.json").read_text())
     known = json.loads(str(golden["config"]))
     assert written.items() >= {key: known[key] for key in known.keys() & written.keys()}.items()
@@ -96,7 +97,7 @@ def test_tasks_of_the_original(case, make, test_data, tmp_path):
     missing = checkpoints.load(tmp_path / "google", learner).missing
     assert set(missing) <= {"pooler/dense/kernel", "pooler/dense/bias"}
     checkpoints.convert(tmp_path / "google", tmp_path / "back", "google")
-    np.testing.assert_equal(dict(tensors(tmp_path / "back")), weights)
+    assert_same(dict(tensors(tmp_path / "back")), weights)
 
 
 @pytest.mark.parametrize("parts", ["all", "attention", "feed_forward"])
@@ -109,10 +110,10 @@ def test_what_is_shared_is_saved_once(parts, tmp_path):
     batch = {"input_ids": np.array([[1, 2, 3]]), "masked_lm_positions": np.array([[1]])}
     again = keras.models.load_model(tmp_path / "model.keras")
     assert np.array_equal(again(batch)["masked_lm"], learner(batch)["masked_lm"])
-    np.testing.assert_equal(tiny.weights_at(tmp_path / "model.keras"), held)
+    assert_same(tiny.weights_at(tmp_path / "model.keras"), held)
     checkpoints.convert(tmp_path / "model.keras", tmp_path / "again", "keras")
     assert checkpoints.read_config(tmp_path / "again") == config
-    np.testing.assert_equal(tiny.weights_at(tmp_path / "again"), held)
+    assert_same(tiny.weights_at(tmp_path / "again"), held)
 
 
 @pytest.mark.parametrize("form, changes, message", [
@@ -158,7 +159,7 @@ def test_what_transformers_reads(tmp_path):
     assert np.array_equal(outputs["projected_output"], 2 * outputs["embedding_output"])
     checkpoints.convert(tmp_path / "hf", tmp_path / "keras", "keras")
     checkpoints.convert(tmp_path / "keras", tmp_path / "back", "huggingface")
-    np.testing.assert_equal(load_file(tmp_path / "back" / "model.safetensors"), tensors)
+    assert_same(load_file(tmp_path / "back" / "model.safetensors"), tensors)
     with pytest.raises(InputError, match="project_embeddings is True, but this format's albert"):
         checkpoints.convert(tmp_path / "keras", tmp_path / "out", "google")
 

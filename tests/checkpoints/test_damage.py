@@ -19,6 +19,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.training.learners.learner import Learner
+from tests.rounding import assert_same
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "google_gelu"
 # The files of each format that its reader reads.
@@ -71,7 +72,7 @@ def arrays(path, whole=None, what=None):
     for name, tensor in tensors.items():
         assert found[name].shape == tensor.shape, name
     if whole is not None:
-        np.testing.assert_equal(found, whole, what)
+        assert_same(found, whole, what)
     return found
 
 

@@ -15,7 +15,7 @@ from bert_tf.checkpoints import conversion, loading
 from bert_tf.errors import InputError
 from bert_tf.models.ernie import weights as paddle
 from tests.goldens import at_hand
-from tests.rounding import ROUNDED, off
+from tests.rounding import ROUNDED, assert_same, off
 
 VERSIONS = (1, 2)
 # What Paddle's names begin with that transformers' files of the same weights do not hold.
@@ -84,7 +84,7 @@ def test_paddle_and_huggingface_hold_the_same(golden, version, tmp_path):
     files = {path.name: read_variable(path) for path in (tmp_path / "paddle/params").iterdir()}
     if version == 2:        # transformers has drawn a head for it
         files = {name: value for name, value in files.items() if "next_sent" not in name}
-    np.testing.assert_equal(files, {name: value.ravel() for name, value in wanted.items()})
+    assert_same(files, {name: value.ravel() for name, value in wanted.items()})
     assert len(account.mapped) == len(wanted) + 2 * (version == 2)
     values = json.loads((tmp_path / "paddle/ernie_config.json").read_text())
     assert (values["hidden_act"], values.get("task_type_vocab_size")) == (
@@ -105,7 +105,7 @@ def test_paddle_and_huggingface_hold_the_same(golden, version, tmp_path):
                     for held in (mine, theirs))
     assert theirs.keys() - mine.keys() <= {
         "cls.seq_relationship.weight", "cls.seq_relationship.bias"}
-    np.testing.assert_equal(mine, {name: theirs[name] for name in mine})
+    assert_same(mine, {name: theirs[name] for name in mine})
     described, original = (json.loads((where / "config.json").read_text())
                            for where in (tmp_path / "back", folder))
     for key in ("model_type", "hidden_act", "layer_norm_eps", "type_vocab_size", "vocab_size",
@@ -188,7 +188,7 @@ def test_tasks_and_their_embeddings_pass_through_our_own_files(tmp_path):
     for folder in ("model.keras", "back"):
         weights = loading.read(tmp_path / folder)
         assert weights.config == network.config
-        np.testing.assert_equal({name: one.read() for name, one in weights.tensors.items()}, held)
+        assert_same({name: one.read() for name, one in weights.tensors.items()}, held)
     account = conversion.convert(tmp_path / "back", tmp_path / "hf", "huggingface")
     assert "2 not used: of the head capitalization, which the format huggingface" in str(account)
     assert "embeddings.task_type_embeddings.weight" in "".join(

@@ -18,6 +18,7 @@ from bert_tf.training.learners.learner import Learner
 from tests.goldens import at_hand, part
 from tests.original_checkpoint import arrays_of
 from tests.original_t5 import config_of, our_weights
+from tests.rounding import assert_same
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 VERSIONS = ("t5_v1_0", "t5_v1_1", "t5_lm")
@@ -47,14 +48,14 @@ def test_a_checkpoint_of_the_original_comes_in_and_out(version, test_data, tmp_p
     assert not account.missing and len(account.mapped) == len(theirs)
     assert len(account.ignored) == len(slots) + 1
     values = our_weights(golden)
-    np.testing.assert_equal({name: v.numpy() for name, v in variables(network).items()}, values)
+    assert_same({name: v.numpy() for name, v in variables(network).items()}, values)
     forms = ("keras", "google") if version == "t5_lm" else ("huggingface", "keras", "google")
     source = tmp_path / "mesh"
     for form in forms:
         checkpoints.convert(str(source), str(tmp_path / form), form)
         source = tmp_path / form
         assert checkpoints.read_config(source) == wanted
-    np.testing.assert_equal(arrays_of(tmp_path / "google" / "model.ckpt"), theirs)
+    assert_same(arrays_of(tmp_path / "google" / "model.ckpt"), theirs)
     checkpoints.convert(str(source), str(tmp_path / "cut"), "keras", Changes(vocab_size=100))
     cut = T5(T5Config.from_dict({**config.to_dict(), "vocab_size": 100}))
     assert not checkpoints.load(tmp_path / "cut", cut).missing
@@ -77,7 +78,7 @@ def test_a_trained_model_is_read_with_all_that_a_stack_may_be(tmp_path):
         checkpoints.convert(str(tmp_path / source), str(tmp_path / form), form)
     other = Learner(T5(config), [SequenceLM(config)])
     assert not checkpoints.load(tmp_path / "keras", other).missing
-    np.testing.assert_equal(other.get_weights(), learner.get_weights())
+    assert_same(other.get_weights(), learner.get_weights())
     values = json.loads((tmp_path / "huggingface" / "config.json").read_text())
     assert values["num_decoder_layers"] == 3 and values["is_encoder_decoder"]
     for key, value, message in (("feed_forward_proj", "gated-silu", "feed_forward_proj must be"),

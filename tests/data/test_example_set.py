@@ -14,6 +14,7 @@ from bert_tf.data.records import tfrecord
 from bert_tf.data.records.features import ANSWER_SPAN, ANSWER_SPAN_LABELS, FINETUNING
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
+from tests.rounding import assert_same
 
 LENGTH, CHOICES, LABELS = 24, 3, 4
 KINDS = {**FINETUNING, "span": ANSWER_SPAN + ANSWER_SPAN_LABELS}
@@ -128,9 +129,9 @@ def test_training_goes_on_anywhere(examples):
                            for epoch in range(4)])
     for batch, wanted in zip(whole, rows):
         length = bucketing.padded_length(examples.lengths[wanted], LENGTH)
-        np.testing.assert_equal(batch, examples.batch(wanted, length))
+        assert_same(batch, examples.batch(wanted, length))
     for step in (1, 5, 6, 7, 13, 17):       # 6 steps are an epoch
-        np.testing.assert_equal(taken_batches(examples, 8 * step, 3), whole[step:step + 3])
+        assert_same(taken_batches(examples, 8 * step, 3), whole[step:step + 3])
     assert list(itertools.islice(examples.batch_lengths(3, 16, 8), 18)) == [
         tokens(batch).shape[1] for batch in whole[2:]]
 
@@ -143,7 +144,7 @@ def test_parts_make_up_the_batch(examples, replicas, workers):
     for step, whole in enumerate(taken_batches(examples, 16, steps)):
         mine = [part for found in parts for part in found[step * local:(step + 1) * local]]
         assert {len(part["input_ids"]) for part in mine} == {8 // replicas}
-        np.testing.assert_equal(whole, {
+        assert_same(whole, {
             name: np.concatenate([part[name] for part in mine]) for name in whole})
 
 
@@ -153,7 +154,7 @@ def test_one_stream_for_each_length_is_the_same_stream(examples):
     assert len(set(lengths)) > 1
     for length in set(lengths):
         wanted = [batch for batch, own in zip(whole, lengths) if own == length]
-        np.testing.assert_equal(taken_batches(examples, 24, len(wanted), length=length), wanted)
+        assert_same(taken_batches(examples, 24, len(wanted), length=length), wanted)
 
 
 def test_all_can_be_padded(tmp_path):
@@ -166,7 +167,7 @@ def test_all_can_be_padded(tmp_path):
         for cut in (other, third):
             length = cut["input_ids"].shape[1]
             assert not one["input_mask"][:, length:].any()
-            np.testing.assert_equal({name: values[:, :length] for name, values in one.items()}, cut)
+            assert_same({name: values[:, :length] for name, values in one.items()}, cut)
 
 
 def test_an_iterator_that_is_given_up_keeps_nobody_waiting(examples):

@@ -12,6 +12,7 @@ from bert_tf.errors import InputError
 from data_prep import build_vocab, create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 from tests.goldens import at_hand
+from tests.rounding import assert_same
 
 RUNS = ("bi_s128", "uni_s64_all", "bi_2core_pass3", "ids_task1")
 STREAM = {"num_core_per_host": 2, "bsz_per_host": 8, "use_eod": False}
@@ -40,7 +41,7 @@ def test_golden_records(test_data, tmp_path, run):
     ours, theirs = ([tfrecord.parse_example(message) for message in tfrecord.read_records(str(
         tmp_path / name))] for name in ("r.tfrecord", "golden"))
     assert len(ours) == len(theirs) == described["records"]
-    np.testing.assert_equal(ours, theirs)
+    assert_same(ours, theirs)
     verify_records.main(verify_records.VerifyRecordsFlags(
         input_file=[str(tmp_path / "r.manifest.json")]))
 

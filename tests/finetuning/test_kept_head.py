@@ -5,7 +5,6 @@ import functools
 import json
 import shutil
 
-import numpy as np
 import pytest
 
 import bert_tf
@@ -13,6 +12,7 @@ from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.finetuning.jobs import open_job
 from tests.finetuning.test_jobs import TOKENS
+from tests.rounding import assert_same
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -70,13 +70,13 @@ def test_the_same_labels_go_on_with_the_head(kind, tuned, tmp_path, capsys):
     folder = tuned(kind)
     bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), folder, tmp_path / "out", **STILL)
     assert FURTHER in capsys.readouterr().out
-    np.testing.assert_equal(head_of(tmp_path / "out"), head_of(folder))
+    assert_same(head_of(tmp_path / "out"), head_of(folder))
     assert answers(tmp_path / "out") == answers(folder)
     bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), folder, tmp_path / "new", **STILL,
                      keep_head=False)
     assert FURTHER not in capsys.readouterr().out
     with pytest.raises(AssertionError):
-        np.testing.assert_equal(head_of(tmp_path / "new"), head_of(folder))
+        assert_same(head_of(tmp_path / "new"), head_of(folder))
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -87,7 +87,7 @@ def test_a_folder_of_hugging_face_follows_the_same_rule(kind, tuned, tmp_path, c
     bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), hf, tmp_path / "out", **STILL)
     if kind == "classification":
         assert f"the head of {hf}, with the labels x, y, {FURTHER}" in capsys.readouterr().out
-    np.testing.assert_equal(head_of(tmp_path / "out"), head_of(folder))
+    assert_same(head_of(tmp_path / "out"), head_of(folder))
     model = bert_tf.TextModel.from_pretrained(hf)
     assert model.kind == kind and "call fit" not in repr(model)
     before = model.predict(TEXTS[:4])
@@ -207,7 +207,7 @@ def test_trials_begin_with_the_same_head_and_resume(tuned, tmp_path, capsys):
     assert "all trials begin with it" in capsys.readouterr().out
     bert_tf.finetune(task, model, tmp_path / "out", **given, stop_at_step=1)
     bert_tf.finetune(task, model, tmp_path / "out", **given)
-    np.testing.assert_equal(head_of(tmp_path / "whole"), head_of(tmp_path / "out"))
+    assert_same(head_of(tmp_path / "whole"), head_of(tmp_path / "out"))
 
 
 def test_numbers_that_mean_other_labels_get_a_new_head(base, tmp_path, capsys):
@@ -235,7 +235,7 @@ def test_a_tagger_goes_on_in_its_scheme(scheme, base, tmp_path, capsys):
     bert_tf.finetune({**task, "tag_scheme": scheme}, base, tmp_path / "1", **given)
     bert_tf.finetune(task, tmp_path / "1", tmp_path / "2", **given, learning_rate=0.0)
     assert FURTHER in capsys.readouterr().out
-    np.testing.assert_equal(head_of(tmp_path / "1"), head_of(tmp_path / "2"))
+    assert_same(head_of(tmp_path / "1"), head_of(tmp_path / "2"))
     (tmp_path / "words.txt").write_text("seen B-X\n1 I-X\n2 O\n\n3 B-Z\n4 O\n\n" * 3)
     open_job(task, tmp_path / "1", tmp_path / "3", **given)
     assert NEW in capsys.readouterr().out

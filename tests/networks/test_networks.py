@@ -19,6 +19,7 @@ from bert_tf.errors import InputError
 from bert_tf.objectives import Classification, MaskedLM, MultipleChoice
 from bert_tf.training.learners.learner import Learner
 from tests.networks.forms import FORMS, SIZES
+from tests.rounding import assert_same
 
 
 def classes_of(package, base):
@@ -82,7 +83,7 @@ def test_a_checkpoint_of_tensorflow_has_all_weights(name, tmp_path):
         variable.assign(variable + 1)
     path = tf.train.Checkpoint(model=learner).save(tmp_path / "checkpoint")
     tf.train.Checkpoint(model=other).restore(path).assert_consumed()
-    np.testing.assert_equal(other.get_weights(), learner.get_weights())
+    assert_same(other.get_weights(), learner.get_weights())
 
 
 def test_every_network_has_its_forms():

@@ -26,7 +26,7 @@ from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer
 from tests.goldens import at_hand, part
-from tests.rounding import ROUNDED, off
+from tests.rounding import ROUNDED, assert_same, off
 
 ALBERT_ENCODER = (("encoder/embedding_hidden_mapping_in", "embeddings_project"),
                   ("encoder/transformer/group_0/inner_group_0/", "encoder/layer_0/"),
@@ -257,4 +257,4 @@ def test_googles_code_of_the_system_gets_the_head_and_gives_it_back(tmp_path, sy
     assert {"albert": "answer_class/dense_1/kernel",
             "electra": "task_specific/squad/qa_hidden/kernel"}[system] in names
     checkpoints.load(tmp_path / "google", other)
-    np.testing.assert_equal(learner.get_weights(), other.get_weights())
+    assert_same(learner.get_weights(), other.get_weights())

@@ -1,6 +1,5 @@
 """Fine-tuning, predictions, conversion and export in a store."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -10,6 +9,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import writing
 from tests import stores
 from tests.finetuning.test_jobs import FILES, fixture_folder, settings
+from tests.rounding import assert_same
 
 __all__ = ["fixture_folder"]
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -40,7 +40,7 @@ def test_a_model_is_trained_used_and_converted_in_a_store(folder, s3, tmp_path):
         checkpoints.convert(f"{where}/out", f"{where}/converted", "huggingface")
     found = stores.content(f"{s3}/converted")
     assert {*found} == {path.name for path in (tmp_path / "converted").iterdir()}
-    np.testing.assert_equal(*(
+    assert_same(*(
         bert_tf.BertEncoder.from_pretrained(f"{where}/converted").get_weights()
         for where in (s3, tmp_path)))
 

@@ -25,6 +25,7 @@ from bert_tf.training.learners.learner import Learner
 from bert_tf.training.train import save_model
 from run_scripts import extract_features
 from run_scripts.extract_features import ExtractFeaturesFlags
+from tests.rounding import assert_same
 
 pytestmark = pytest.mark.usefixtures("all_eagerly")
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -204,7 +205,7 @@ def test_files_that_do_not_stand_together_and_gzip(tmp_path, model, lines):
     other = np.load(run(tmp_path, apart, [], "b.npz", pooling="cls",
                         input_file=str(tmp_path / "in.gz"), vocab_file=str(apart / "v.txt"),
                         bert_config_file=str(apart / "c.json")))
-    np.testing.assert_equal(dict(other), dict(one))
+    assert_same(dict(other), dict(one))
 
 
 @pytest.mark.parametrize("text, options, message", [

@@ -32,6 +32,7 @@ from run_scripts.pretraining.flags import PretrainingFlags
 from tests import processes
 from tests.data_prep.conftest import TOKENS, WORDS
 from tests.programs import share_out
+from tests.rounding import assert_same
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -223,7 +224,7 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     shutil.copy(half, tmp_path / "again")
     again = train(path, output="again", **options_of(case))
     assert "resuming at step 2" in capsys.readouterr().out
-    np.testing.assert_equal(again, expected)
+    assert_same(again, expected)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
     # The graph depends on the network and the learner alone.
     tf.config.run_functions_eagerly(case not in COMPILED)
@@ -270,7 +271,7 @@ def test_a_recurrent_run_is_evaluated_as_it_was_on_any_text(
     """The averages of its weights, with the frequencies of the words that it learned from."""
     folder, trained, _ = whole("lm_lstm")
     # What other commands begin with.
-    np.testing.assert_equal(tiny.weights_at(folder), tiny.weights_at(folder / "model.keras"))
+    assert_same(tiny.weights_at(folder), tiny.weights_at(folder / "model.keras"))
     wanted = (folder / "eval_results.txt").read_text()
     counts = "learner/sequence_lstm/embeddings/token_counts"
     other = 1 + np.arange(len(TOKENS))
@@ -327,7 +328,7 @@ def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
     capsys.readouterr()
     again = train(path, output="again", **options)
     assert "resuming at step 1" in capsys.readouterr().out
-    np.testing.assert_equal(again, whole)
+    assert_same(again, whole)
     before, after = (checksummed.read(name)[0] for name in (first, last))
     moved = {layer for layer in range(2) for name in before
              if name.startswith("learner/") and f"encoder/layer_{layer}/" in name
@@ -366,7 +367,7 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     (tmp_path / "again").mkdir()
     shutil.copy(saved[6], tmp_path / "again")
     again = train("", output="again", **options)
-    np.testing.assert_equal(again, whole)
+    assert_same(again, whole)
     assert "another" not in capsys.readouterr().out
     train("", output="again", **{**options, "task_schedule": ["together"]})
     assert "resuming with another --task_schedule\n" in capsys.readouterr().out

@@ -33,6 +33,7 @@ from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.train import Run
 from tests.programs import refused
+from tests.rounding import assert_same
 from tests.training import tiny
 
 ONE = tf.distribute.get_strategy()
@@ -249,17 +250,17 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
     assert plain(tune(num_trials=4, evaluate=scripted([]), **steps).train(examples)) == (
         plain(summary))
     assert counted == names
-    np.testing.assert_equal(weights(tmp_path / "out"), kept)
+    assert_same(weights(tmp_path / "out"), kept)
     tune("alone", random_seed=2, evaluate=scripted([(0.1, 0)]), **steps).train(examples)
-    np.testing.assert_equal(weights(tmp_path / "alone"), kept)
+    assert_same(weights(tmp_path / "alone"), kept)
     tune("other", random_seed=1, evaluate=scripted([(0.1, 0)]), **steps).train(examples)
     with pytest.raises(AssertionError):
-        np.testing.assert_equal(weights(tmp_path / "other"), kept)
+        assert_same(weights(tmp_path / "other"), kept)
     # More trials, before and after those that are there.
     more = tune(num_trials=6, random_seed=0, evaluate=scripted([(0.75, 0), (0.6, 0)]),
                 **steps).train(examples)
     assert counted[6:] == ["seed0", "seed5"] and more["best"] == "seed2"
-    np.testing.assert_equal(weights(tmp_path / "out"), kept)
+    assert_same(weights(tmp_path / "out"), kept)
     # Fewer would not be those among which the model is the best.
     with pytest.raises(InputError, match="trials holds seed0, seed5 from other seeds"):
         tune(num_trials=4, **steps).check(examples)
@@ -329,7 +330,7 @@ def test_a_trial_that_diverges_ends_no_search(
     more = more.train(examples)
     assert counted[4:] == ["seed5"] and more["best"] == "seed4" and more["diverged"] == ["seed3"]
     assert [result["number"] for result in more["trials"].values()] == [1, 2, 3, 4]
-    np.testing.assert_equal(weights(tmp_path / "out"), kept)
+    assert_same(weights(tmp_path / "out"), kept)
 
 
 def test_nothing_but_trials_that_diverge_is_an_error(
@@ -424,7 +425,7 @@ def test_no_epoch_leaves_the_model_as_it_is(eagerly, tune, examples, tmp_path, c
     assert bool(summary["metrics"]) == (tuning.evaluate is not None)
     begun = tuning.make_trainer(tuning.settings.resolve(DEFAULTS, examples.size)).learner
     found = tuning.load(str(tmp_path / "out" / "model.keras")).learner
-    np.testing.assert_equal(found.get_weights(), begun.get_weights())
+    assert_same(found.get_weights(), begun.get_weights())
 
 
 def test_two_runs_in_one_folder_are_refused(tune, hold, examples, tmp_path):
@@ -499,7 +500,7 @@ def test_killed_anywhere_it_ends_the_same(eagerly, tune, examples, tmp_path, mon
             assert kills < 20
         summary = tune(str(folder), **options).train(examples)
         assert plain(summary) == expected
-        np.testing.assert_equal(weights(tmp_path / str(folder)), kept)
+        assert_same(weights(tmp_path / str(folder)), kept)
         assert evaluations(tmp_path / str(folder)) == expected_lines
         assert not list((tmp_path / str(folder)).rglob("*.safetensors"))
         first += stride
@@ -517,7 +518,7 @@ def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys)
             assert f"stopped at --stop_at_step={step}; to resume" in capsys.readouterr().out
             assert found is None and not (tmp_path / "stopped" / "model.keras").exists()
     assert plain(found) == plain(tune("stopped", **options).train(examples)) == expected
-    np.testing.assert_equal(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
+    assert_same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
 
 
 def test_damaged_and_missing_best_weights_are_told(eagerly, tune, examples, tmp_path):
@@ -564,7 +565,7 @@ def test_stopped_in_adversarial_training_it_goes_on(eagerly, tune, examples, tmp
     assert f"adversarial training ({way['adv_train']}): each step takes" in capsys.readouterr().out
     assert tune("stopped", **way, stop_at_step=2).train(examples) is None
     assert plain(tune("stopped", **way).train(examples)) == expected
-    np.testing.assert_equal(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
+    assert_same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
     with pytest.raises(InputError, match=r"--adv_train \("):
         tune("whole", num_train_steps=3, learning_rate=0.05).train(examples)
 

@@ -34,6 +34,7 @@ from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from bert_tf.training.train import Run
 from bert_tf.training.trainer import Trainer
+from tests.rounding import assert_same
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("all_eagerly")
@@ -64,10 +65,10 @@ def fixture_path(trained, tmp_path_factory):
 def test_all_state_comes_back_to_the_last_bit(trained, path):
     fresh = tiny.trainer(dtype="mixed_float16")
     with pytest.raises(AssertionError):
-        np.testing.assert_equal(state(fresh), state(trained))
+        assert_same(state(fresh), state(trained))
     assert len(state(fresh)) == 4 + len(fresh.learner.weights) + len(fresh.optimizer.variables)
     assert resume.restore(path, fresh) == EXTRA
-    np.testing.assert_equal(state(fresh), state(trained))
+    assert_same(state(fresh), state(trained))
     assert (int(fresh.step), float(fresh.loss_scale), int(fresh.finite_steps)) == (2, 2.0**10, 2)
     assert int(fresh.optimizer.iterations.numpy()) == 2
 
@@ -75,7 +76,7 @@ def test_all_state_comes_back_to_the_last_bit(trained, path):
 def test_weights_alone(trained, path):
     fresh = tiny.trainer()
     resume.restore(path, fresh, weights_only=True)
-    np.testing.assert_equal(tiny.weights(fresh), tiny.weights(trained))
+    assert_same(tiny.weights(fresh), tiny.weights(trained))
     assert int(fresh.step) == int(fresh.optimizer.iterations.numpy()) == 0
     assert not any(np.any(v.numpy()) for v in fresh.optimizer._momentums)
 
@@ -93,15 +94,15 @@ def test_averages_in_place_of_weights(optimizer, options, records, tmp_path):
     with trained.averaged():
         wanted = tiny.weights(trained)
     with pytest.raises(AssertionError):
-        np.testing.assert_equal(wanted, raw)
+        assert_same(wanted, raw)
     fresh = tiny.trainer()
     for file, averaged, expected in ((path, True, wanted), (path, False, raw),
                                      (begun, True, before)):        # no step, no averages
         resume.restore(file, fresh, weights_only=True, averaged=averaged)
-        np.testing.assert_equal(tiny.weights(fresh), expected)
+        assert_same(tiny.weights(fresh), expected)
     for file, expected in ((path, wanted), (begun, before)):    # of other commands
         checkpoints.load(file, fresh.learner)
-        np.testing.assert_equal(tiny.weights(fresh), expected)
+        assert_same(tiny.weights(fresh), expected)
 
 
 def test_weights_are_for_any_memory_but_a_run_keeps_its_own(tmp_path):
@@ -116,7 +117,7 @@ def test_weights_are_for_any_memory_but_a_run_keeps_its_own(tmp_path):
     for memory in ({"mem_len": 8}, {"mem_len": 0}, {"mem_len": 4, "clamp_len": 3, "reuse_len": 2}):
         other = trainer(**memory)
         resume.restore(path, other, weights_only=True)
-        np.testing.assert_equal(tiny.weights(other), tiny.weights(trained))
+        assert_same(tiny.weights(other), tiny.weights(trained))
         with pytest.raises(InputError, match="another network, with another --bert_config_file"):
             resume.restore(path, other)
     with pytest.raises(InputError, match="untie_r True, now False"):
@@ -238,7 +239,7 @@ def test_all_or_nothing(path, monkeypatch, change, wanted):
     before = state(fresh)
     with pytest.raises(InputError, match=wanted):
         resume.restore(path, fresh)
-    np.testing.assert_equal(state(fresh), before)
+    assert_same(state(fresh), before)
 
 
 def test_what_is_not_finite_is_not_saved(tmp_path):

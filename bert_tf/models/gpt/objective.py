@@ -43,7 +43,7 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
     piece.
 
     Args:
-        x: float [..., E].
+        x: float [..., E], a vector for each label in order.
         table: float [V, E].
         bias: float32 [V].
         labels: integer [...].

@@ -87,8 +87,8 @@ def _read_config(values, tensors, beams):
         only = ""
     if "logits_proj.weight" in tensors and (summary or "") != only:
         raise InputError(f"summary_activation must be {only!r} where summary_use_proj is "
-                         f"{projects}, not {summary!r}, with which the network is another one; "
-                         "take another model.")
+                         f"{projects}, but is {summary!r}, which is another network; take another "
+                         "model.")
     ours = {name: values[key] for key, name in _KEYS.items() if key in values
             and (values[key] is not None or key not in ("mem_len", "reuse_len"))}
     ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
