@@ -14,7 +14,7 @@ from keras.src.utils.naming import to_snake_case
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, variant
-from bert_tf.layers.functions import argmax, dropout
+from bert_tf.layers.functions import argmax, cross_entropy, dropout
 from bert_tf.objectives.divergences import DIVERGENCES, OF_MEAN
 
 Batch = Mapping[str, Tensor]
@@ -118,7 +118,7 @@ class Objective(FromConfig, keras.layers.Layer):
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the weighted sum of the cross-entropies, and the sum of `weights_in_loss`
         (float32 scalars), from logits [..., classes], integer labels and float32 weights [...]."""
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)  # [...]
+        losses = cross_entropy(labels, logits)                                  # [...]
         counted = self.weights_in_loss(labels, weights)
         total = ops.sum(losses * counted)
         if self.label_smoothing:

@@ -17,7 +17,7 @@ from bert_tf.bert.layers import LayerNorm
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.functions import ACTIVATIONS, argmax, dropout, last_token
+from bert_tf.layers.functions import ACTIVATIONS, argmax, cross_entropy, dropout, last_token
 from bert_tf.objectives.base import Batch, Objective, example_weights, ratio
 from bert_tf.objectives.divergences import binary
 
@@ -189,7 +189,7 @@ class ConditionalSpan(Objective):
              ) -> tuple[Tensor, Tensor]:
         """Returns the weighted sum of the examples' losses, and the sum of the weights, from
         `call`'s result, labels [B, 3] and weights [B]."""
-        spans = [ops.sparse_categorical_crossentropy(labels[:, i], logits[name], from_logits=True)
+        spans = [cross_entropy(labels[:, i], logits[name])
                  for i, name in enumerate(("start", "end"))]                    # [B] each
         odds, impossible = logits["answerable"], ops.cast(labels[:, 2], "float32")
         # The cross-entropy of a sigmoid.

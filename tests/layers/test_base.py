@@ -5,11 +5,15 @@ import math
 import keras
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
 from bert_tf import config
 from bert_tf.bert.layers import LayerNorm
 from bert_tf.layers.base import Dense
-from bert_tf.layers.functions import ACTIVATIONS, argmax, training_forms
+from bert_tf.layers.functions import ACTIVATIONS, argmax, cross_entropy, training_forms
+
+ON_TENSORFLOW = pytest.mark.skipif(keras.config.backend() != "tensorflow",
+                                   reason="a form for TensorFlow")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -20,6 +24,35 @@ def test_argmax_is_numpys_also_of_equal_elements(shape, dtype):
     found = argmax(keras.ops.cast(values, dtype))
     assert keras.backend.standardize_dtype(found.dtype) == "int32"
     np.testing.assert_array_equal(found, values.argmax(-1))
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("spread", [1, 30, 300])     # up to labels that are nearly (im)possible
+@pytest.mark.parametrize("shape", [(40, 2), (5, 6, 700)])
+def test_the_cross_entropy_and_its_gradient_are_those_of_float64(shape, spread):
+    import tensorflow as tf
+
+    rng = np.random.default_rng(spread)
+    logits = rng.normal(0, spread, shape).astype("float32")
+    labels, factors = rng.integers(0, shape[-1], shape[:-1]), rng.normal(size=shape[:-1])
+    likely = log_softmax(logits.astype(float), axis=-1)
+    wanted = -np.take_along_axis(likely, labels[..., None], axis=-1)[..., 0]
+    variable = keras.Variable(logits)
+    with tf.GradientTape() as tape:
+        found = cross_entropy(labels, variable.value)
+    slope = tape.gradient(found, variable.value, tf.constant(factors, "float32"))
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-7)
+    np.testing.assert_allclose(
+        slope, (np.exp(likely) - np.eye(shape[-1])[labels]) * factors[..., None], atol=2e-6)
+
+
+@ON_TENSORFLOW
+@pytest.mark.parametrize("label", [-1, 3])
+def test_a_label_that_is_no_class_has_no_cross_entropy(label):
+    import tensorflow as tf
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        cross_entropy(np.array([label]), np.zeros((1, 3), "float32"))
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -41,7 +74,7 @@ def test_prediction_may_compute_the_same_activation_in_another_form(name):
     assert np.array_equal(trained, predicted) or name == "gelu"
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a form for TensorFlow")
+@ON_TENSORFLOW
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_the_gradient_of_a_bias_is_the_sum_over_all_tokens(dtype):
     """TensorFlow's own sum stops at 256 in bfloat16, and at 2,048 in float16."""
@@ -67,7 +100,7 @@ def test_gelu_is_the_tanh_form_and_gelu_erf_the_exact_one(x):
     assert np.allclose(ACTIVATIONS["gelu_erf"](value), erf_form, atol=1e-6)
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a form for TensorFlow")
+@ON_TENSORFLOW
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["gelu", "gelu_erf"])
 def test_the_gradient_of_a_wide_layer_has_the_bits_of_narrow_ones(name, dtype):
@@ -85,7 +118,7 @@ def test_the_gradient_of_a_wide_layer_has_the_bits_of_narrow_ones(name, dtype):
     assert np.array_equal(slope(x), np.concatenate(narrow, 1))
 
 
-@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="a form for TensorFlow")
+@ON_TENSORFLOW
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_the_gradient_of_a_norm_is_that_of_its_operations(policy):
     import tensorflow as tf

@@ -11,7 +11,7 @@ from keras import ops
 from bert_tf.bert.objective import MaskedLM
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.functions import argmax, custom_gradient
+from bert_tf.layers.functions import argmax, cross_entropy, custom_gradient
 from bert_tf.objectives.base import Batch, Objective, ratio
 
 # The most logits in memory at a time: 128 MiB of float32.
@@ -52,7 +52,7 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
     size = max(1, _MOST_LOGITS // table.shape[0])
 
     def measure(logits, ids):
-        losses = ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
+        losses = cross_entropy(ids, logits)
         if z_loss:
             losses = losses + z_loss * ops.square(ops.logsumexp(logits, axis=-1))
         hits = ops.equal(argmax(logits), ids)
