@@ -16,7 +16,7 @@ from bert_tf.bert.layers import Embeddings, LayerNorm, PredictionLayer, attend
 from bert_tf.layers.base import FromConfig, Tensor, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.encoder import EncoderEmbeddings
-from bert_tf.layers.functions import ACTIVATIONS, attend_with_dropout, dropout, split_seed
+from bert_tf.layers.functions import ACTIVATIONS, attend_with_dropout, dropout, piece, split_seed
 from bert_tf.models.modernbert.config import LOCAL, ModernBertConfig
 
 HIDDEN = -1e9       # the score of a token that is not seen
@@ -110,9 +110,7 @@ def blocks_of(x: Tensor, width: int, around: int = 0) -> Tensor:
         return ops.reshape(x, (batch, count, width, *rest))
 
     def cut(start):
-        # TensorFlow's gradient of an index takes several times as long.
-        part = ops.slice(x, (0, start, *[0] * len(rest)), (batch, size, *rest))
-        return ops.reshape(part, (batch, count, width, *rest))
+        return ops.reshape(piece(x, 1, start, size), (batch, count, width, *rest))
 
     before, own, after = cut(0), cut(around), cut(2 * around)
     if around < width:

@@ -18,6 +18,7 @@ from bert_tf.layers.functions import (
     ACTIVATIONS,
     dropout,
     last_token,
+    piece,
     softmax_and_dropout,
     split_seed,
 )
@@ -45,9 +46,10 @@ def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
     if places is not None:
         length = ops.shape(scores)[-1] - keys
         return _shift_by(scores, length - places, length)
-    batch, heads, length, _ = ops.shape(scores)
-    scores = ops.reshape(scores, (batch, heads, -1, length))[:, :, 1:]
-    return ops.reshape(scores, (batch, heads, length, -1))[..., :keys]
+    batch, heads, length, distances = ops.shape(scores)
+    scores = ops.reshape(scores, (batch, heads, distances, length))
+    scores = ops.reshape(piece(scores, 2, 1, distances - 1), (batch, heads, length, distances - 1))
+    return piece(scores, 3, 0, keys)
 
 
 def on_tpu() -> bool:
