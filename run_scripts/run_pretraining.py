@@ -19,7 +19,7 @@ import functools
 from typing import Any
 
 from bert_tf import checkpoints, data, flags, recipes, training
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, counted, warn
 from bert_tf.files import is_folder, make_folder
 from bert_tf.model_card import write_card
 from bert_tf.training.growth import StackSettings
@@ -123,8 +123,14 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
         check_labels(job.init_checkpoint or settings.output_dir, job, eval_records)
     of_eval = "eval_input_file" if job.eval_input_file else "input_file"
     for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
-        if getattr(each, "rows", 0) and getattr(job, f"do_{which}"):
-            each.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
+        batch = getattr(settings, f"{which}_batch_size")
+        if not getattr(job, f"do_{which}"):
+            continue
+        if getattr(each, "rows", 0):
+            each.check_batch(batch, f"{which}_batch_size", flag)
+        elif each.size < batch:
+            warn(f"--{flag} has {counted(each.size, 'record')}, less than one batch, so the "
+                 "results mean little; give more text.")
     stack = stack or StackSettings()
     own = next(iter(further), None)
     records = schedule(job, settings, stack, records)

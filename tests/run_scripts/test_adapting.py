@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from bert_tf import checkpoints, data, objectives, recipes
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.checkpoints import checksummed
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, warn
 from bert_tf.networks import build
 from bert_tf.opening import open_model
 from bert_tf.tokenization import open_tokenizer
@@ -87,6 +88,15 @@ def test_the_heads_that_are_there_are_trained(heads, model, text, tmp_path, caps
     assert made["recipe"]["segments"]["pairing"] == (
         "segment_pairs" if is_paired else "doc_sentences")
     assert ("next_sentence_labels" in made["features"]) == is_paired
+
+
+def test_a_text_of_less_than_a_batch_is_told_before_training(model, text, tmp_path, capsys):
+    warn.cache_clear()
+    for batch, warned in ((8, []), (512, ["input_file"])):
+        train(model(name=f"model_{batch}"), text, tmp_path / str(batch), steps=1, stop_at_step=0,
+              train_batch_size=batch)
+        assert re.findall(r"warning: --(\w+) has \d+ records, less than one batch, so the results "
+                          "mean little; give more text", capsys.readouterr().err) == warned
 
 
 @pytest.mark.parametrize("model_type", ["bert", "neobert", "nomic_bert"])
