@@ -430,7 +430,8 @@ def find_files(patterns, flag, outputs=()):
         names = [name for name in sorted(names)
                  if not any(_is_of_job(real_path(name), output) for output in outputs)]
         if not names:
-            raise InputError(f"--{flag}: no file matches {pattern!r}.")
+            raise InputError(f"--{flag}: no file matches {pattern!r}; name a file, a folder that "
+                             "holds files, or a glob.")
         paths += names
     if not paths:
         raise InputError(f"--{flag} names no file; name at least one.")

@@ -474,7 +474,7 @@ def test_settings_that_cannot_be(flags, changes, part):
     ([f"--input_file={__file__}", "--output_dir=x", "--do_train", "--model_size=tiny"],
      "is text, which is read with the tokenizer of --init_checkpoint"),
     (["--input_file=x", "--output_dir=x", "--model_size=base", "--mem_len=9"],
-     "--input_file: no file matches 'x'.")])
+     "--input_file: no file matches 'x'; name a file, a folder that holds files, or a glob.")])
 def test_arguments_that_cannot_be(arguments, message):
     assert message in programs.refusal("bert-run-pretraining", *arguments)
 
