@@ -5,7 +5,7 @@ import dataclasses
 import os
 
 from bert_tf.errors import InputError, counted, nearest
-from bert_tf.files import is_file, write_json
+from bert_tf.files import is_file, is_folder, write_json
 from bert_tf.files.reading import Values, check_shape
 from bert_tf.heads import CHOICES
 from bert_tf.kept import read_kept
@@ -109,8 +109,11 @@ class SavedTask:
         """The task saved with the model in a folder, or InputError that names the flag."""
         saved = cls.read(folder)
         if saved is None:
-            raise InputError(f"--{flag}: there is no {TASK_FILE} in {folder!r}; name the "
-                             "--output_dir of a fine-tuning run with one task.")
+            what = "folder"
+            if is_folder(folder):
+                what = f"{TASK_FILE} in"
+            raise InputError(f"--{flag}: there is no {what} {folder!r}; name the --output_dir of a "
+                             "fine-tuning run with one task.")
         return saved
 
     @classmethod
