@@ -77,8 +77,8 @@ class DistillFlags:
         choices=tuple(DISTILLATIONS))
     soft_loss: str | None = _of_logits(
         None, "How logits are compared. kl: the divergence from the teacher's distribution. "
-        "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
-        "logits. log_mse: the form of nlp-architect, which contains a mistake. ns_kl, sym_kl, "
+        "cross_entropy: the cross-entropy of both distributions. mse: mean squared difference of "
+        "the logits. log_mse: the form of nlp-architect, which contains a mistake. ns_kl, sym_kl, "
         "ns_sym_kl, js, hl: MT-DNN's NsKl, SymKl, NsSymKl, JS and HL criteria. Default: as in "
         "--recipe. In regression, always mse.", choices=FORMS, rare=True)
     distill_temperature: float | None = _of_logits(

@@ -15,7 +15,14 @@ from bert_tf.models.mtdnn.learner import MultiTaskLearner
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultiLabel, Regression
-from bert_tf.objectives.divergences import BOTH_WAYS, DIVERGENCES, OF_EACH, OF_LOGITS, binary
+from bert_tf.objectives.divergences import (
+    BOTH_WAYS,
+    DIVERGENCES,
+    OF_EACH,
+    OF_LOGITS,
+    OF_MEAN,
+    binary,
+)
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.recipes.distillation import Distillation
 from bert_tf.training.learners.learner import Learner, Measures
@@ -70,7 +77,7 @@ class SoftTargets(AnswerObjective):
         scales_gradient: whether the loss is multiplied by the square of the temperature
             (arXiv:1503.02531, section 2).
         mean_over: "examples" (or tokens): the mean of the sums over classes; or "classes": this
-            mean divided by C.
+            mean divided by C, as always in the forms `OF_MEAN` of labels.
         is_binary: whether each logit is a decision of its own.
         of_positions: whether one of the S positions is chosen; the teacher never chooses padding.
         scale, mean: of a regression, whose form is "mse": the mean is subtracted from the teacher's
@@ -134,7 +141,8 @@ class SoftTargets(AnswerObjective):
         return total, count
 
     def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
-        if self.mean_over == "classes" and len(weights.shape) < len(labels.shape):
+        is_mean = self.mean_over == "classes" or self.form in OF_MEAN and not self.of_positions
+        if is_mean and len(weights.shape) < len(labels.shape):
             return ops.sum(weights) * ops.cast(ops.shape(labels)[-1], "float32")
         return ops.sum(weights)
 
