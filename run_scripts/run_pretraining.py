@@ -102,6 +102,21 @@ def check_start(job: PretrainingFlags, output_dir: str) -> PretrainingFlags:
     return job
 
 
+def check_batches(job: PretrainingFlags, settings: TrainSettings, records: "data.RecordSet",
+                  eval_records: "data.RecordSet | None") -> None:
+    """Checks that records in rows have the batches of the flags; warns of less than one batch."""
+    of_eval = "eval_input_file" if job.eval_input_file else "input_file"
+    for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
+        batch = getattr(settings, f"{which}_batch_size")
+        if not getattr(job, f"do_{which}"):
+            continue
+        if getattr(each, "rows", 0):
+            each.check_batch(batch, f"{which}_batch_size", flag)
+        elif each.size < batch:
+            warn(f"--{flag} has {counted(each.size, 'record')}, less than one batch, so the "
+                 "results mean little; give more text.")
+
+
 def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | None = None,
          *further: Any) -> "training.Trainer | None":
     """Checks everything, trains and evaluates; returns the trainer of the last stage reached.
@@ -121,16 +136,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
     eval_records = open_eval_records(job, records, config, recipe) if job.do_eval else None
     if not job.do_train:
         check_labels(job.init_checkpoint or settings.output_dir, job, eval_records)
-    of_eval = "eval_input_file" if job.eval_input_file else "input_file"
-    for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
-        batch = getattr(settings, f"{which}_batch_size")
-        if not getattr(job, f"do_{which}"):
-            continue
-        if getattr(each, "rows", 0):
-            each.check_batch(batch, f"{which}_batch_size", flag)
-        elif each.size < batch:
-            warn(f"--{flag} has {counted(each.size, 'record')}, less than one batch, so the "
-                 "results mean little; give more text.")
+    check_batches(job, settings, records, eval_records)
     stack = stack or StackSettings()
     own = next(iter(further), None)
     records = schedule(job, settings, stack, records)
