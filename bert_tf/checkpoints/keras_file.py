@@ -9,7 +9,7 @@ import zipfile
 from bert_tf.checkpoints import google, hdf5, names, rules, training_checkpoint
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
-from bert_tf.config import config_from_dict
+from bert_tf.config import Sizes, config_from_dict
 from bert_tf.errors import InputError, naming
 from bert_tf.files import is_file, is_folder, parse_json, staged
 from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
@@ -37,7 +37,7 @@ def find(path: str) -> str | None:
     return None
 
 
-def _members(file):
+def _members(file, wanted=_MEMBERS):
     """The contents by name; InputError for anything but Keras's three files, uncompressed."""
     try:
         with zipfile.ZipFile(staged(names.resolve(file)[1])) as archive:
@@ -48,7 +48,7 @@ def _members(file):
             if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
                 raise InputError(f"{file} is compressed, but Keras never compresses such files; "
                                  "save the model again.")
-            return {info.filename: archive.read(info) for info in infos}
+            return {name: archive.read(name) for name in wanted}
     except InputError:
         raise
     except Exception as error:  # as the damage has it
@@ -114,6 +114,12 @@ def _told_names(told, objectives, heads, source):
     split = {path: name.partition("/") for path, name in told.items()}
     return {path: f"{rows.get(first, first)}{slash}{rest}"
             for path, (first, slash, rest) in split.items()}
+
+
+def read_config(file: str) -> Sizes:
+    """The configuration of the network; the weights, which may be large, are not read."""
+    source = f"{file}, config.json"
+    return _parse(parse_json(_members(file, ["config.json"])["config.json"], source), source)[0]
 
 
 def read(file: str) -> Source:

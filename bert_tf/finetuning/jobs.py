@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import checkpoints
+from bert_tf.checkpoints import keras_file
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError, nearest_flag
 from bert_tf.files import exists, fetched, read_json
@@ -51,7 +52,10 @@ def config_of(given: Mapping[str, Any]) -> Sizes:
     file = given.get("bert_config_file")
     if file:
         return checkpoints.read_config_file(file)
-    return checkpoints.read_config(given.get("init_checkpoint", ""))
+    path = fetched(given.get("init_checkpoint", ""))
+    if found := keras_file.find(path):
+        return keras_file.read_config(found)
+    return checkpoints.read_config(path)
 
 
 def named_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

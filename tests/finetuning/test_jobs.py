@@ -95,17 +95,24 @@ def test_none_is_the_default(folder, tmp_path):
         jobs.open_job(FILES, folder / "model", tmp_path / "out", **given, learning_rat=None)
 
 
-def test_a_file_of_a_task_is_read_once(folder, tmp_path, monkeypatch):
+def test_files_of_a_task_and_weights_are_read_once(folder, tmp_path, monkeypatch):
+    from bert_tf.checkpoints import hdf5
     from bert_tf.tasks import rows
-    opened, read = [], rows.open_unpacked
+    opened = []
 
-    def counted(path):
-        opened.append(str(path).rsplit("/", 1)[-1])
-        return read(path)
+    def count(module, name):
+        read = getattr(module, name)
 
-    monkeypatch.setattr(rows, "open_unpacked", counted)
+        def counted(*arguments):
+            opened.append(str(arguments[-1]).rsplit("/", 1)[-1])
+            return read(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+
+    count(rows, "open_unpacked")
+    count(hdf5, "tensors")
     bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **settings(folder))
-    assert sorted(opened) == ["dev.csv", "train.csv"]
+    assert sorted(opened) == ["dev.csv", "model.keras", "train.csv"]
 
 
 @pytest.fixture(name="ran")
