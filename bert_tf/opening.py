@@ -17,6 +17,7 @@ from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.saved_task import TASK_FILE, SavedTask
 from bert_tf.tasks.task import OWN, Task
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
+from bert_tf.tokenization.library_settings import told_length
 
 # Heads that Hugging Face's classes have for tasks, and the kinds of tasks that they answer.
 TASK_HEADS = {**dict(zip(names.CLASSIFIERS, names.CLASSIFIERS)), "answer_span": "span",
@@ -216,8 +217,8 @@ def _described_by_labels(path):
     longest = weights.config.max_position_embeddings
     if "max_position_embeddings" in weights.config.absent_names:
         longest = _LONGEST
-    model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), longest,
-                            model.tokenizer.do_lower_case, options)
+    model.saved = SavedTask(Task(OWN, kind, {}, labels, kind.own_metrics), told_length(
+        model.folder, longest), model.tokenizer.do_lower_case, options)
     return model
 
 

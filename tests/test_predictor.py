@@ -522,6 +522,11 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind, capsys):
         path.write_text(json.dumps({**given, "id2label": {"0": "a", "1": "b"}}))
         opened = bert_tf.Predictor(tmp_path / "hf")
         assert opened.saved_task.task.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+        path = tmp_path / "hf" / "tokenizer_config.json"
+        given = json.loads(path.read_text())
+        for told, length in ((9, 9), (10**30, LENGTH), (None, LENGTH)):
+            path.write_text(json.dumps({**given, "model_max_length": told}))
+            assert bert_tf.Predictor(tmp_path / "hf").saved_task.max_seq_length == length
         assert "has 3 labels, but id2label in the config.json" in capsys.readouterr().err
         for problem, message in (("regression", "gives 3 numbers .* regression here gives one"),
                                  ("multilabel", "json: problem_type must be .*'multilabel'")):

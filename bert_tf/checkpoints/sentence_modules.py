@@ -14,7 +14,7 @@ from bert_tf.files import (
     read_json,
     write_json,
 )
-from bert_tf.tokenization.library_settings import SETTINGS_FILE
+from bert_tf.tokenization.library_settings import SETTINGS_FILE, told_length
 
 TEXTS, LENGTH = "config_sentence_transformers.json", "sentence_bert_config.json"
 _MODULES = "modules.json"
@@ -35,7 +35,7 @@ def read(folder: str) -> dict[str, str]:
         modules = parse_json(b'{"modules": %s}' % file.read(), path)["modules"]
     try:
         folders = {module["type"].rpartition(".")[2]: module["path"] for module in modules}
-        if all(re.fullmatch(r"[\w-]*", name) for name in folders.values()):
+        if all(re.fullmatch(r"|[\w-][\w.-]*", name) for name in folders.values()):
             return folders
     except (AttributeError, KeyError, TypeError):
         pass
@@ -64,7 +64,6 @@ def copy(source: str, target: str, config: EncoderConfig) -> None:
     if sizes:
         write_json(os.path.join(target, LENGTH), sizes)
     # Since its version 6, the length is that of the tokenizer.
-    own, made = (read_json(os.path.join(folder, SETTINGS_FILE), {}) for folder in (source, target))
-    longest = own.get("model_max_length")
-    if made and isinstance(longest, int) and 0 < longest < config.max_position_embeddings:
-        write_json(os.path.join(target, SETTINGS_FILE), {**made, "model_max_length": longest})
+    file, most = os.path.join(target, SETTINGS_FILE), config.max_position_embeddings
+    if is_file(file) and (longest := told_length(source, most)) < most:
+        write_json(file, {**read_json(file), "model_max_length": longest})

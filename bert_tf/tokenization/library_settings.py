@@ -153,6 +153,15 @@ def settings_beside(path: str) -> dict[str, Any]:
     return {name: settings[name] for name in _KNOWN if isinstance(settings.get(name), int)}
 
 
+def told_length(folder: str, most: int) -> int:
+    """The tokens of the longest text that transformers reads with the files of a folder, at most
+    `most`."""
+    told = read_json(os.path.join(folder, SETTINGS_FILE), {}).get("model_max_length")
+    if isinstance(told, int) and 0 < told < most:
+        return told
+    return most
+
+
 def added_tokens(path: str, tokens: Sequence[str], known: Collection[str], rows: int | None
                  ) -> dict[str, dict]:
     """Returns {id: token} of the tokens that transformers' files next to the vocabulary at `path`

@@ -499,12 +499,12 @@ def test_how_texts_become_vectors_stays(hf, tmp_path, capsys):
     def describe(*kinds, **sizes):
         contents = {
             "modules.json": [{"type": f"sentence_transformers.models.{kind}",
-                              "path": f"{number}_{kind}" if number else ""}
+                              "path": f"{number}.0_{kind}" if number else ""}
                              for number, kind in enumerate(kinds)],
-            "1_Pooling/config.json": {"pooling_mode_cls_token": True},
+            "1.0_Pooling/config.json": {"pooling_mode_cls_token": True},
             "config_sentence_transformers.json": {"prompts": {"query": "query: "}},
             "sentence_bert_config.json": sizes}
-        (folder / "1_Pooling").mkdir(exist_ok=True)
+        (folder / "1.0_Pooling").mkdir(exist_ok=True)
         for name, content in contents.items():
             (folder / name).write_text(json.dumps(content))
         return contents
@@ -528,10 +528,10 @@ def test_how_texts_become_vectors_stays(hf, tmp_path, capsys):
     convert(folder, tmp_path / "short", "huggingface")
     assert json.loads((tmp_path / "short" / "tokenizer_config.json").read_text())[
         "model_max_length"] == 12
-    assert (tmp_path / "short" / "1_Pooling").exists()
+    assert (tmp_path / "short" / "1.0_Pooling").exists()
     describe("Transformer", "Pooling", "Dense")
     convert(folder, tmp_path / "dense", "huggingface")
-    assert "also need 2_Dense, which is not taken over" in capsys.readouterr().err
+    assert "also need 2.0_Dense, which is not taken over" in capsys.readouterr().err
     assert not (tmp_path / "dense" / "modules.json").exists()
     for wrong in ([{"type": "Pooling", "path": "../outside"}], [3], {"type": "Pooling"}):
         (folder / "modules.json").write_text(json.dumps(wrong))
