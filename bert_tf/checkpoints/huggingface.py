@@ -90,8 +90,9 @@ def _classifier(model, values, tensors, hint):
         classes = []
     candidates = [name for name in names.CLASSIFIERS if name not in model.others
                   and all(f"{layer}.bias" in tensors for layer in _layers(model, name))]
-    if not candidates or any(
-            f"{model.classes}For{HEADS[name].huggingface}" in classes for name in model.others):
+    named = {name for name in names.CLASSIFIERS
+             if f"{model.classes}For{HEADS[name].huggingface}" in classes}
+    if not candidates or named and named.isdisjoint(candidates):
         return None
     candidates.sort(key=lambda name: -len(_layers(model, name)))
     bias = tensors[f"{_layers(model, candidates[0])[-1]}.bias"]

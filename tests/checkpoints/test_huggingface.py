@@ -142,6 +142,12 @@ def test_classifiers_of_roberta(end, two_layers, roberta, tmp_path):
     assert all(back[name].tobytes() == tensors[name].tobytes() for name in back)
     assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [
         f"RobertaFor{end}"]
+    # Of a fork, whose class has other layers than transformers' of the same name.
+    other = "TokenClassification" if two_layers else "SequenceClassification"
+    (folder / "config.json").write_text(
+        json.dumps({**values, "architectures": [f"RobertaFor{other}"]}))
+    with pytest.raises(InputError, match="has no place for tensor 'classifier[.]"):
+        checkpoints.read(folder)
 
 
 @pytest.mark.parametrize("network", ["albert", "xlnet"])
