@@ -8,11 +8,14 @@ import os
 
 import lazy_loader
 
+from bert_tf.forks import note_fork
 from bert_tf.heads import OBJECTIVES
 from bert_tf.networks import NETWORKS
 from bert_tf.registration import register_later
 
 __version__ = "0.1.0"
+
+os.register_at_fork(after_in_child=note_fork)
 
 # TensorFlow, which is loaded later, writes many useless lines to stderr, such as a warning that a
 # machine has no GPU. TF_CPP_MIN_LOG_LEVEL=0 shows everything.

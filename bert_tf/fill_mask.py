@@ -15,13 +15,14 @@ from bert_tf import checkpoints, networks, objectives, recipes
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.errors import InputError, check_least
 from bert_tf.files import absolute, is_folder
+from bert_tf.forks import check_process, opened_again
 from bert_tf.opening import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import as_tuple, listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.tokenization.encoding import pack_parts
 from bert_tf.tokenization.vocabulary import MASK, Vocabulary
-from bert_tf.training.distribution import check_process, compiled, counted_heads
+from bert_tf.training.distribution import compiled, counted_heads
 from bert_tf.training.learners.learner import Learner
 
 _ROWS = 1 << 12     # sequences that are sorted by length at a time
@@ -96,7 +97,7 @@ class FillMask:
         self._network = _Network(build(model, dtype), self._vocabulary, batch_size)
 
     def __reduce__(self):
-        return type(self), self._opened     # a copy opens the files again
+        return opened_again, (type(self), *self._opened)    # a copy opens the files again
 
     def __repr__(self) -> str:
         return (f"FillMask({self._path!r}: {self._vocabulary.size:,} tokens, mask {self._shown}, "

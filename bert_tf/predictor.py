@@ -12,6 +12,7 @@ from bert_tf.errors import InputError, check_least, counted
 from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
+from bert_tf.forks import check_process, opened_again
 from bert_tf.opening import TASK_HEADS, open_model
 from bert_tf.tasks import annotations, forms
 from bert_tf.tasks.named import layout_of
@@ -21,7 +22,7 @@ from bert_tf.tokenization import check_fits
 from bert_tf.tokenization.base import as_tuple, listed
 from bert_tf.tokenization.coverage import Coverage
 from bert_tf.training.batches import answer_rows
-from bert_tf.training.distribution import check_backend, check_process, compiled, counted_heads
+from bert_tf.training.distribution import check_backend, compiled, counted_heads
 from bert_tf.training.learners.learner import Learner
 
 check_backend()
@@ -135,7 +136,7 @@ class Predictor:
         if self._opened is None:
             raise InputError("this Predictor's model is in memory alone and can't be copied; save "
                              "the model, and open its folder where you need it.")
-        return type(self), self._opened
+        return opened_again, (type(self), *self._opened)
 
     def __repr__(self) -> str:
         if self._fill:

@@ -6,6 +6,7 @@ import functools
 import gc
 import io
 import json
+import multiprocessing
 import os
 import pickle
 import random
@@ -431,6 +432,10 @@ def test_a_fork_does_not_wait_without_end(saved):
             finally:
                 os._exit(5)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        for model in (predictor, predictor.predict):
+            with pytest.raises(InputError, match="before this process was forked"):
+                pool.map_async(model, ["ab"]).get(20)
 
 
 @pytest.mark.parametrize("kind", ["classification", "multi_label", "span"])
@@ -517,16 +522,16 @@ def test_hugging_faces_files_describe_their_task(saved, tmp_path, kind, capsys):
     examples = make_examples(kind, 12, seed=5)
     assert close(opened(examples), predictor(examples))
     if kind == "classification":
-        path = tmp_path / "hf" / "config.json"
-        given = json.loads(path.read_text())
-        path.write_text(json.dumps({**given, "id2label": {"0": "a", "1": "b"}}))
-        opened = bert_tf.Predictor(tmp_path / "hf")
-        assert opened.saved_task.task.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
         path = tmp_path / "hf" / "tokenizer_config.json"
         given = json.loads(path.read_text())
         for told, length in ((9, 9), (10**30, LENGTH), (None, LENGTH)):
             path.write_text(json.dumps({**given, "model_max_length": told}))
             assert bert_tf.Predictor(tmp_path / "hf").saved_task.max_seq_length == length
+        path = tmp_path / "hf" / "config.json"
+        given = json.loads(path.read_text())
+        path.write_text(json.dumps({**given, "id2label": {"0": "a", "1": "b"}}))
+        opened = bert_tf.Predictor(tmp_path / "hf")
+        assert opened.saved_task.task.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
         assert "has 3 labels, but id2label in the config.json" in capsys.readouterr().err
         for problem, message in (("regression", "gives 3 numbers .* regression here gives one"),
                                  ("multilabel", "json: problem_type must be .*'multilabel'")):

@@ -8,7 +8,6 @@ import glob
 import importlib.util
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from keras import ops
 
 from bert_tf.data.records.jobs import usable_cores
 from bert_tf.errors import InputError, counted, explain_with
+from bert_tf.forks import check_process
 from bert_tf.training import cluster
 from bert_tf.training.settings import SharedSettings
 
@@ -29,7 +29,6 @@ tf = lazy_loader.load("tensorflow")
 _NOTES = ("_keras_logits", "assign")
 _GPUS = "/dev/nvidia[0-9]*"     # files of the driver, one for each GPU
 _LIBRARIES = "nvidia.cudnn"     # one of the packages of the extra `gpu`
-_forks: list[int] = []          # this process, if TensorFlow had begun before it was forked
 
 
 def dense(gradient):
@@ -305,26 +304,6 @@ def check_backend() -> None:
     if keras.config.backend() != "tensorflow":
         raise InputError("prediction and the commands that train a model compute with TensorFlow, "
                          f"but KERAS_BACKEND is {keras.config.backend()}; set it to tensorflow.")
-
-
-def check_process() -> None:
-    """Raises InputError in the fork of a process whose TensorFlow had begun. A fork lacks that
-    process's threads, and TensorFlow would wait for them without end."""
-    if _forks:
-        raise InputError("TensorFlow was used, as by opening a model, before this process was "
-                         "forked, and can't compute here; open models in the workers alone "
-                         "(gunicorn without --preload), or start them with multiprocessing's "
-                         "\"spawn\".")
-
-
-def _note_fork():
-    eager = sys.modules.get("tensorflow.python.eager.context")
-    context = eager and eager.context_safe()
-    if context and context._initialized:        # which starts its threads
-        _forks.append(os.getpid())
-
-
-os.register_at_fork(after_in_child=_note_fork)
 
 
 def compiled(function: Callable, **options: Any) -> Any:

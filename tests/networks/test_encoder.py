@@ -265,6 +265,22 @@ def test_other_backends(backend, tmp_path):
         """, tmp_path, KERAS_BACKEND=backend)
 
 
+def test_a_fork_of_a_process_that_has_not_trained_is_noted(tmp_path):
+    run_python("""
+        import os
+        import bert_tf
+        import keras
+        keras.ops.ones(1)
+        if child := os.fork():
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        else:
+            try:
+                bert_tf.Predictor("nowhere")
+            except bert_tf.InputError as error:
+                os._exit(3 if "before this process was forked" in str(error) else 4)
+    """, tmp_path, KERAS_BACKEND="tensorflow")
+
+
 def run_forked(code, folder):
     processes.Process(textwrap.dedent(code), cwd=folder).finish()
 
