@@ -66,9 +66,10 @@ def _files(path):
     return [path, *[f"{path}.index"] * is_file(f"{path}.index")]
 
 
-def weights_at(path: str) -> dict[str, str]:
-    """Returns the file of all weights at `path`, by the name of the format."""
-    files = _files(path)
+def weights_at(path: str, files: list[str] | None = None) -> dict[str, str]:
+    """Returns the file of all weights at `path`, by the name of the format. `files`: the names in
+    the folder, where they are known."""
+    files = files or _files(path)
     return {name: weights for name, form in FORMATS.items()
             if any(file.endswith(form.endings) for file in files)
             and (weights := form.module.find(path))}
@@ -93,23 +94,24 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     names. `task` is the classifier's head, a name in `HEADS`, where the files leave it open; with
     `generator`, it is the generator of ELECTRA's pre-training."""
     place = fetched(path)
-    candidates = weights_at(place)
-    if "adapter_config.json" in _files(place):
+    files = _files(place)
+    candidates = weights_at(place, files)
+    if "adapter_config.json" in files:
         raise InputError(f"{place} holds an adapter, such as LoRA's, which is not read; merge it "
                          "into its model with peft (merge_and_unload) and save the merged model in "
                          "another folder, or name the file of the weights to leave it out.")
     if len(candidates) > 1:
-        files = " and ".join(candidates.values())
-        raise InputError(f"{place} holds {files}; name one of these files.")
+        raise InputError(f"{place} holds {' and '.join(candidates.values())}; name one of these "
+                         "files.")
     if not candidates:
         check_exists(place)
-        if pickles := sorted(name for name in _files(place) if name.endswith(PICKLES)):
+        if pickles := sorted(name for name in files if name.endswith(PICKLES)):
             raise InputError(f"{pickles[0]} is not read, because such files can run code or need "
                              "other libraries; convert the file to model.safetensors.")
-        if "saved_model.pb" in _files(place):
+        if "saved_model.pb" in files:
             raise InputError(f"{place} is a SavedModel, as of TensorFlow Hub, which is not read; "
                              "give the checkpoint that it was exported from.")
-        below = [folder for name in _files(place)
+        below = [folder for name in files
                  if is_folder(folder := os.path.join(place, name)) and weights_at(folder)]
         if below:
             raise InputError(f"{place} holds no checkpoint itself; name a folder in it that does: "
