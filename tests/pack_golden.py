@@ -66,21 +66,21 @@ def first(lines, count, wikipedia):
 
 
 def pack(source, target, part, wikipedia):
-    """Writes what is wanted of a file, compressed if it isn't yet."""
-    is_gzip = source.suffix == ".gz"
+    """Writes what is wanted of a file, compressed if it isn't yet, in place of what was there."""
+    is_gzip, packed = source.suffix == ".gz", target.with_name(f"{target.name}.xz")
     if source.suffix == ".npz":
         content = arrays(source, part)
     else:
         with (gzip.open if is_gzip else open)(source, "rb") as file:
             content = first(file, part, wikipedia) if part else file.read()
+    for old in (target, packed):
+        old.unlink(missing_ok=True)
     if is_gzip:
         target.write_bytes(gzip.compress(content, 9, mtime=0))
     elif len(content) < 4096:
         target.write_bytes(content)
     else:
-        target.unlink(missing_ok=True)      # where it was empty, to ask for it
-        target.with_name(target.name + ".xz").write_bytes(lzma.compress(
-            content, preset=9 | lzma.PRESET_EXTREME))
+        packed.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
 
 
 if __name__ == "__main__":
