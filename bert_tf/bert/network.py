@@ -36,6 +36,7 @@ class Bert(Changeable, Network):
         layers_: the L layers in the order of application.
     """
 
+    embeddings_class: Any = Embeddings
     reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
     rematerializes = False
     part = "pooler"
@@ -54,7 +55,7 @@ class Bert(Changeable, Network):
         self.build()
 
     def make_embeddings(self, **kwargs: Any) -> Any:
-        return Embeddings(self.config, **kwargs)
+        return self.embeddings_class(self.config, **kwargs)
 
     def make_layers(self) -> list[Any]:
         return [TransformerLayer(self.config, name=f"layer_{i}", dtype=self.dtype_policy)

@@ -30,11 +30,8 @@ class BertEncoder(Bert):
     """
 
     also_reads: tuple[str, ...] = ("task_ids", *PACKED)
-    layer_class: Any = EncoderLayer
+    embeddings_class, layer_class = EncoderEmbeddings, EncoderLayer
     outside = (*Bert.outside, "embeddings_project")
-
-    def make_embeddings(self, **kwargs: Any) -> Any:
-        return EncoderEmbeddings(self.config, **kwargs)
 
     def make_layers(self) -> list[Any]:
         """Makes the projection of the embeddings, and each shared part of the layers once."""

@@ -57,6 +57,8 @@ class DebertaConfig(EncoderConfig):
 
     # Embeddings of another width are projected before their norm.
     is_plain = truncates_initializer = can_be_rounded = projects = False
+    has_segments = property(lambda self: self.type_vocab_size > 0)
+    adds_positions = property(lambda self: self.position_biased_input)
 
     def check(self) -> None:
         terms, unnamed = self.pos_att_type or (), ("", "none")
@@ -87,14 +89,6 @@ class DebertaConfig(EncoderConfig):
                 f"conv_kernel_size ({self.conv_kernel_size}) must be odd, or 0, and conv_groups "
                 f"({self.conv_groups}) must divide hidden_size ({self.hidden_size}).")
         super().check()
-
-    @property
-    def has_segments(self) -> bool:      # type: ignore[override]
-        return self.type_vocab_size > 0
-
-    @property
-    def adds_positions(self) -> bool:      # type: ignore[override]
-        return self.position_biased_input
 
     @property
     def position_rows(self) -> int:

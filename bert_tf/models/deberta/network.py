@@ -25,10 +25,7 @@ class Deberta(BertEncoder):
     """
 
     also_reads = ()
-    layer_class, packs = DebertaLayer, False
-
-    def make_embeddings(self, **kwargs: Any) -> DebertaEmbeddings:
-        return DebertaEmbeddings(self.config, **kwargs)
+    embeddings_class, layer_class, packs = DebertaEmbeddings, DebertaLayer, False
 
     def make_layers(self) -> list[Any]:
         policy = self.dtype_policy

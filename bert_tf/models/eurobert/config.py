@@ -65,6 +65,11 @@ class EuroBertConfig(Sizes):
     # What ModernBERT's layers also ask for.
     attention_output_dropout_prob = hidden_dropout_prob = 0.0
     output_initializer = None
+    kinds = property(lambda self: (GLOBAL,) * self.num_hidden_layers)
+    thetas = property(lambda self: {GLOBAL: self.rope_theta})
+    own_letters = property(lambda self: {"q": self.qkv_width, "g": 2 * self.intermediate_size})
+    # Whether each token of the vocabulary has a bias in the language model.
+    decoder_bias = property(lambda self: self.mlp_bias)
 
     def __post_init__(self):
         super().__post_init__()
@@ -88,26 +93,6 @@ class EuroBertConfig(Sizes):
     def qkv_width(self) -> int:
         """The width of queries, keys and values of all heads."""
         return self.hidden_size + 2 * self.key_value_heads * self.head_size
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kind of each layer, as `ModernBertConfig` has it."""
-        return (GLOBAL,) * self.num_hidden_layers
-
-    @property
-    def thetas(self) -> dict[str, float]:
-        """The base of the rotary angles of each kind of layer."""
-        return {GLOBAL: self.rope_theta}
-
-    @property
-    def decoder_bias(self) -> bool:
-        """Whether each token of the vocabulary has a bias in the language model."""
-        return self.mlp_bias
-
-    @property
-    def own_letters(self) -> dict[str, int]:      # type: ignore[override]
-        """The sizes of the joined matrices: q of queries, keys and values, g of gate and input."""
-        return {"q": self.qkv_width, "g": 2 * self.intermediate_size}
 
     @property
     def absent_weights(self) -> tuple[str, ...]:      # type: ignore[override]

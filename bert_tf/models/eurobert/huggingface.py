@@ -2,7 +2,6 @@
 NeoBERT's files have in common with them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from bert_tf.config import EuroBertConfig, Sizes
 from bert_tf.errors import InputError, naming
 from bert_tf.heads import HEADS
 from bert_tf.models.eurobert.weights import GATED, QKV, join, split
-from bert_tf.models.modernbert.huggingface import ROLES, checked_theta, task_of
+from bert_tf.models.modernbert.huggingface import ROLES, checked_theta, task_of, token_ids
 from bert_tf.tokenization.library_settings import settings_beside
 
 TYPE = "eurobert"
@@ -82,16 +81,6 @@ def written(weights: Weights, tensors: dict[str, Tensor]) -> dict[str, np.ndarra
     is_read = task and HEADS[task].is_pooled
     return {name: tensor.read() for name, tensor in tensors.items()
             if is_read or not name.startswith("dense.")}
-
-
-def token_ids(weights: Weights, before: Mapping[str, Any], roles: Mapping[str, str]
-              ) -> dict[str, int | None]:
-    """The ids of special tokens as config.json has them, by `roles`: the tokenizer's, else those of
-    the file that was read."""
-    keys = {f"{theirs}_token_id": ours for theirs, ours in roles.items()}
-    if not weights.tokenizer:
-        return {key: before.get(key) for key in keys}
-    return {key: getattr(weights.tokenizer.vocabulary, f"{ours}_id") for key, ours in keys.items()}
 
 
 def _read_config(values):

@@ -44,15 +44,13 @@ class GPT(BertEncoder):
     `pooled_output` is the output at the last token, _classify_. No mask: padding is on the right.
     """
 
+    embeddings_class = GPTEmbeddings
     reads = ("input_ids", "input_mask")
     also_reads = ()
     packs = False
 
     def __init__(self, config: Any, name: str = "gpt", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-
-    def make_embeddings(self, **kwargs: Any) -> GPTEmbeddings:
-        return GPTEmbeddings(self.config, **kwargs)
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
         causal = causal_bias(ops.shape(inputs["input_ids"])[1])             # [1, 1, S, S]

@@ -20,11 +20,9 @@ class MobileBert(BertEncoder):
     so that outputs depend on the length of a batch, unless `as_in_transformers`.
     """
 
+    embeddings_class = MobileEmbeddings
     also_reads = ()
     packs = False
-
-    def make_embeddings(self, **kwargs: Any) -> MobileEmbeddings:
-        return MobileEmbeddings(self.config, **kwargs)
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         return {"embedding_output": self.embeddings(inputs["input_ids"], inputs.get("segment_ids"),

@@ -1,7 +1,8 @@
 """Hugging Face's files of ModernBERT (transformers, `ModernBertModel` and the classes on top)."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from bert_tf.checkpoints import huggingface_config as configs
 from bert_tf.checkpoints import huggingface_tokenizer, names, rules, safetensors_files
@@ -25,12 +26,11 @@ _KEYS = {field.name: _RENAMED.get(field.name, field.name)
          for field in dataclasses.fields(ModernBertConfig) if field.name not in (
              *_ACTIVATIONS, *_THETAS.values(), "attention_output_dropout_prob", "model_type",
              "quantisation")}
-# Keys that say nothing of the network, and their values without a file that was read: there may be
-# no token of transformers' own ids.
+# The special tokens in files, and ours.
 ROLES = {"pad": "pad", "cls": "cls", "sep": "sep", "bos": "cls", "eos": "sep"}
+# Keys that say nothing of the network, and their values without a file that was read.
 _OTHERS = {"classifier_dropout": 0.0, "initializer_cutoff_factor": 2.0, "sparse_prediction": False,
-           "sparse_pred_ignore_index": -100, "deterministic_flash_attn": False,
-           **{f"{role}_token_id": None for role in ROLES}}
+           "sparse_pred_ignore_index": -100, "deterministic_flash_attn": False}
 _CLASSES = "ModernBert"
 # The heads of a class that all have the same layers.
 _TASKS = (*names.CLASSIFIERS, "answer_span")
@@ -143,6 +143,16 @@ def task_of(weights: Weights, tasks: Collection[str] = _TASKS) -> str | None:
     return task
 
 
+def token_ids(weights: Weights, before: Mapping[str, Any], roles: Mapping[str, str]
+              ) -> dict[str, int | None]:
+    """The ids of special tokens as config.json has them, by `roles`: the tokenizer's, else those of
+    the file that was read; None for no token, since transformers has ids of its own then."""
+    keys = {f"{theirs}_token_id": ours for theirs, ours in roles.items()}
+    if not weights.tokenizer:
+        return {key: before.get(key) for key in keys}
+    return {key: getattr(weights.tokenizer.vocabulary, f"{ours}_id") for key, ours in keys.items()}
+
+
 def table_for(weights: Weights) -> Format:
     """The table to write `weights` with; InputError if no model there has all of its heads."""
     task = task_of(weights)
@@ -158,9 +168,6 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
               if not heads.isdisjoint(_TASKS) or not name.startswith(_POOLER)}
     before = configs.as_read(weights)
     others = _OTHERS | {key: value for key, value in before.items() if key in _OTHERS}
-    if weights.tokenizer:
-        others |= {f"{theirs}_token_id": getattr(weights.tokenizer.vocabulary, f"{ours}_id")
-                   for theirs, ours in ROLES.items()}
     safetensors_files.write(folder, values, {
         "model_type": TYPE,
         **{theirs: getattr(config, ours) for ours, theirs in _KEYS.items()},
@@ -170,7 +177,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         **{key: getattr(config, key) for key in _THETAS.values()},
         "rope_parameters": {kind: {"rope_type": "default", "rope_theta": getattr(config, key)}
                             for kind, key in _THETAS.items()},
-        **others,
+        **others, **token_ids(weights, before, ROLES),
         _TIES: "decoder.weight" not in values if "masked_lm" in heads else before.get(_TIES, True),
         **configs.describe_heads(weights, heads, _CLASSES, (("ForMaskedLM", {"masked_lm"}),))})
     huggingface_tokenizer.write(folder, weights.tokenizer, False, config.max_position_embeddings,

@@ -31,6 +31,13 @@ from bert_tf.models.modernbert.layers import (
 )
 
 
+def mean_vector(vectors: Tensor, input_mask: Tensor | None) -> Tensor:
+    """The mean [B, H] of the vectors of tokens [B, S, H], of all of them without a mask [B, S]."""
+    if input_mask is None or len(input_mask.shape) > 2:
+        input_mask = ops.ones(ops.shape(vectors)[:2])
+    return ops.cast(pool(vectors, input_mask, "mean"), vectors.dtype)
+
+
 @register
 class ModernBert(Bert):
     """A `Bert` whose layers have norms before their parts, rotary positions and gates, and see in
@@ -45,12 +52,9 @@ class ModernBert(Bert):
     Rotary positions are relative, so that they need not begin again in a row.
     """
 
-    layer_class: Any = ModernBertLayer
+    embeddings_class, layer_class = ModernBertEmbeddings, ModernBertLayer
     reads = ("input_ids", "input_mask")
     also_reads = ("sequence_ids", *PACKED)
-
-    def make_embeddings(self, **kwargs: Any) -> Any:
-        return ModernBertEmbeddings(self.config, **kwargs)
 
     def make_final_norm(self) -> Any:
         return make_norm(self.config, name="final_norm", dtype=self.dtype_policy)
@@ -103,11 +107,9 @@ class ModernBert(Bert):
         return rotary_angles(self.config, positions)
 
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
-        if self.config.classifier_pooling == "cls":
+        if self.config.classifier_pooling in ("cls", "bos"):
             return self.pooler(vectors[:, 0])
-        if input_mask is None or len(input_mask.shape) > 2:
-            input_mask = ops.ones(ops.shape(vectors)[:2])
-        return self.pooler(ops.cast(pool(vectors, input_mask, "mean"), vectors.dtype))
+        return self.pooler(mean_vector(vectors, input_mask))
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,

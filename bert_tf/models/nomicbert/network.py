@@ -39,11 +39,8 @@ class NomicBertLayer(ModernBertLayer):
 class NomicBert(EuroBert):
     """A `EuroBert` with segments, whose embeddings and layers are normalised as BERT's are."""
 
-    layer_class = NomicBertLayer
+    embeddings_class, layer_class = EncoderEmbeddings, NomicBertLayer
     reads = ("input_ids", "input_mask", "segment_ids")
-
-    def make_embeddings(self, **kwargs: Any) -> Any:
-        return EncoderEmbeddings(self.config, **kwargs)
 
     def make_final_norm(self) -> Any:
         return NoHiddenLayer(self.config)
