@@ -57,7 +57,8 @@ def _places(encoder, heads, form, units):
         layers = list(attentions(encoder).values())
         for layer, head in heads:
             if not (0 <= layer < len(layers) and 0 <= head < config.num_attention_heads):
-                raise InputError(f"layer {layer + 1} has no head {head + 1}.")
+                raise InputError(f"layer {layer + 1} has no head {head + 1}; name another "
+                                 "head.")
             dense = layers[layer].value     # its last columns are the values
             first = dense.kernel.shape[-1] - config.attention_width + head * size
             places += [(weight, np.s_[..., first:first + size])

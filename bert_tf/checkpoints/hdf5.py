@@ -43,5 +43,6 @@ def tensors(data: bytes, source: str) -> dict[str, Tensor]:
                 if isinstance(item, h5py.h5d.DatasetID):
                     add(name.decode(), item)
     except Exception as error:      # as the damage has it
-        raise InputError(f"{source}: can't be read as the HDF5 of Keras ({error}).") from error
+        raise InputError(f"{source}: can't be read as the HDF5 of Keras ({error}); copy the file "
+                         "again, or save the model again.") from error
     return by_path

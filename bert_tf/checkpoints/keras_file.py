@@ -52,7 +52,8 @@ def _members(file, wanted=_MEMBERS):
     except InputError:
         raise
     except Exception as error:  # as the damage has it
-        raise InputError(f"{file}: can't be read as a .keras file ({error}).") from error
+        raise InputError(f"{file}: can't be read as a .keras file ({error}); copy the file again, "
+                         "or save the model again.") from error
 
 
 def _describe(values, known, source):
@@ -85,7 +86,8 @@ def _parse(values, source):
         values = config.get("encoder")
         config = _describe(values, (*NETWORKS.values(),), source)
     if not isinstance(config.get("config"), dict):
-        raise InputError(f"{source}: has no configuration of the encoder.")
+        raise InputError(f"{source} has no configuration of the encoder; save the "
+                         "model again.")
     with naming(source):
         return config_from_dict(config["config"]), objectives
 
@@ -109,7 +111,8 @@ def _told_names(told, objectives, heads, source):
     """Our names by Keras's paths, as the file lists them; InputError for a name listed twice."""
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()) or (
             len(set(told.values())) < len(told)):
-        raise InputError(f"{source}: weights must list the name of each weight once.")
+        raise InputError(f"{source}: weights must list the name of each weight once; "
+                         "save the model again.")
     rows = {str(options.get("name")): head for head, (_, options) in zip(heads, objectives)}
     split = {path: name.partition("/") for path, name in told.items()}
     return {path: f"{rows.get(first, first)}{slash}{rest}"

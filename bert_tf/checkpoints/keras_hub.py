@@ -56,7 +56,8 @@ def _config(path):
     values = read_json(path)
     sizes = values.get("config")
     if values.get("class_name") != _CLASS["class_name"] or not isinstance(sizes, dict):
-        raise InputError(f"{path} must describe keras-hub's BertBackbone.")
+        raise InputError(f"{path} must describe keras-hub's BertBackbone, not "
+                         f"{values.get('class_name')!r}; name a preset of BERT.")
     ours = {ours: sizes[key] for ours, key in _SIZES.items() if key in sizes}
     with naming(path, _SIZES):
         return EncoderConfig.from_dict({

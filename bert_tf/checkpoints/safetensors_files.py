@@ -29,7 +29,8 @@ def _opened(file):
         if isinstance(error, SafetensorError) and _is_pointer(file):
             raise InputError(f"{file} is a pointer of Git LFS to the weights; fetch them with `git "
                              "lfs pull`, or download the model with `hf download`.") from error
-        raise InputError(f"{file}: can't be read as safetensors ({error}).") from error
+        raise InputError(f"{file}: can't be read as safetensors ({error}); copy or download the "
+                         "file again.") from error
 
 
 def _read(file, name):

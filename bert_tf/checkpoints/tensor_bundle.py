@@ -139,7 +139,8 @@ def tensors(prefix: str) -> dict[str, Tensor]:
     except InputError:      # of a store; a ValueError too
         raise
     except (ValueError, OSError, struct.error) as error:
-        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
+        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}); copy its files "
+                         "again.") from error
 
 
 def find(path: str) -> str | None:

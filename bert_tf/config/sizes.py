@@ -239,7 +239,7 @@ class Sizes(Changes):
                 raise InputError(f"unknown key {key!r}; {choose_from(key, known)}")
         for field in dataclasses.fields(cls):
             if field.default is dataclasses.MISSING and field.name not in values:
-                raise InputError(f"{field.name} is missing.")
+                raise InputError(f"{field.name} is missing; add it.")
         return cls(**values)
 
     @classmethod

@@ -101,7 +101,8 @@ def read_json(path: str | os.PathLike, absent: dict | None = None) -> dict[str, 
         with open_file(path, "rb") as file:
             return parse_json(file.read(), path)
     except OSError as error:
-        raise InputError(f"{path}: can't be read ({error.strerror}).") from error
+        raise InputError(f"{path}: can't be read ({error.strerror}); name a file that you may "
+                         "read.") from error
 
 
 def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:

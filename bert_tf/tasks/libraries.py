@@ -106,8 +106,8 @@ def _tfds_rows(data_set):
         rows, info = tfds.load(data_set.name, split=data_set.split, with_info=True)
     except (ImportError, OSError, ValueError) as error:
         raise InputError(f"tensorflow_datasets has no split {data_set.split!r} of "
-                         f"{data_set.name!r} ({type(error).__name__}: {first_line(error)})."
-                         ) from error
+                         f"{data_set.name!r} ({type(error).__name__}: {first_line(error)}); name "
+                         "one that it has.") from error
     for row in tfds.as_numpy(rows):
         yield _plain(row, info.features)
 
@@ -123,7 +123,8 @@ def _hub_rows(data_set, is_kept):
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"{HUB}{data_set.name}: there is no split {data_set.split!r}"
                          f"{f' of {data_set.config!r}' if data_set.config else ''} "
-                         f"({type(error).__name__}: {first_line(error)}).") from error
+                         f"({type(error).__name__}: {first_line(error)}); name one that it has."
+                         ) from error
     for row in rows:
         yield _plain(row, rows.features)
 

@@ -216,7 +216,7 @@ def _read_articles(task, layout, path, omissions):
                 yield number, [article["article"], *choices], label, 0
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise InputError(f"{file}, question {number} is not in RACE's format "
-                             f"({type(error).__name__}: {error}).") from error
+                             f"({type(error).__name__}: {error}); correct it.") from error
 
 
 def _read_folders(task, layout, path, omissions):

@@ -37,7 +37,7 @@ def read_senses(path: str) -> list[Sentence]:
     try:
         sentences = list(_read_framework(path) if path.endswith(_DATA) else _read_plain(path))
     except xml.etree.ElementTree.ParseError as error:
-        raise InputError(f"{path} is not XML: {error}.") from None
+        raise InputError(f"{path} is not XML ({error}); correct it.") from None
     if not any(instances for _, instances in sentences):
         raise InputError(f"{path} tags no word with a sense; name another file.")
     return sentences

@@ -78,7 +78,7 @@ class RecordFiles:
                   for path in paths]
         if not sum(counts):
             raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
-                             f"{' ...' * (len(paths) > 3)}.")
+                             f"{' ...' * (len(paths) > 3)}; make them again.")
         paths = [path for path, count in zip(paths, counts) if count]
         counts = [count for count in counts if count]
         if len({is_gzip(path) for path in paths}) > 1:
@@ -139,7 +139,8 @@ def _check_formats(flag, paths, formats):
         if other.sizes != formats[0].sizes:
             one, two = (f"({', '.join(f.sizes)}) = ({', '.join(map(str, f.sizes.values()))})"
                         for f in (other, formats[0]))
-            raise InputError(f"--{flag}: {path} has {one}, {paths[0]} has {two}.")
+            raise InputError(f"--{flag}: {path} has {one}, {paths[0]} has {two}; name records that "
+                             "were made with the same flags.")
 
 
 def _check_manifests(flag, manifests):

@@ -163,7 +163,8 @@ class PhraseList:
             with open_unpacked(path) as file:
                 made = cls(file.read().decode("utf-8").splitlines(), tokenizer)
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--phrase_file: {path} can't be read ({error}).") from error
+            raise InputError(f"--phrase_file: {path} can't be read ({error}); name a file of UTF-8 "
+                             "text.") from error
         if not made._phrases:
             raise InputError(f"--phrase_file: {path} holds no phrase; name a file with one phrase "
                              "per line.")

@@ -33,21 +33,21 @@ class Sample:
 
 
 def parse(line: bytes) -> Sample:
-    """The sample of a line. Raises ValueError if it is malformed; the message ends a sentence."""
+    """The sample of a line. Raises ValueError if it is malformed."""
     parts = line.strip().split(b";")
     if len(parts) != 5:
-        raise ValueError(f"has {len(parts)} fields, not 5.")
+        raise ValueError(f"has {len(parts)} fields, not 5")
     ids, segments, positions, labels, label = (list(map(int, part.split())) for part in parts)
     if not len(ids) == len(segments) == len(positions) == len(labels) or len(label) != 1:
-        raise ValueError("has fields of different lengths.")
+        raise ValueError("has fields of different lengths")
     if not ids:
-        raise ValueError("has no tokens.")
+        raise ValueError("has no tokens")
     if positions != list(range(len(ids))):
-        raise ValueError("has positions that do not count from 0.")
+        raise ValueError("has positions that do not count from 0")
     if min([*segments, *label], default=0) < 0 or max([*segments, *label], default=0) > 1:
-        raise ValueError("has a segment or a label that is not 0 or 1.")
+        raise ValueError("has a segment or a label that is not 0 or 1")
     if not set(labels) <= {OUTSIDE, 0, GOES_ON}:
-        raise ValueError("has seg_labels that are not -1, 0 or 1.")
+        raise ValueError("has seg_labels that are not -1, 0 or 1")
     return Sample(ids, segments, labels, label[0])
 
 
@@ -76,7 +76,7 @@ def read_file(path: str, max_seq_length: int, count: Callable[[str], None]) -> I
             try:
                 sample = parse(line)
             except ValueError as error:
-                raise InputError(f"{path}, line {number}: {error}") from error
+                raise InputError(f"{path}, line {number}: {error}; correct it.") from error
             if len(sample.ids) > max_seq_length:
                 count("too_long")
             else:

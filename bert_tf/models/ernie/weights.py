@@ -102,8 +102,8 @@ def _tensor(path):
         if files.file_size(path) != start + size:
             raise ValueError(f"{files.file_size(path) - start} bytes of values, not {size}")
     except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
-        raise InputError(f"{path} is not a variable of Paddle, or it "
-                         f"is damaged ({error}).") from error
+        raise InputError(f"{path} is not a variable of Paddle, or it is damaged ({error}); copy it "
+                         "again.") from error
     return Tensor(os.path.basename(path), shape, dtype,
                   lambda: np.memmap(files.staged(path), dtype, "r", start, shape) if size
                   else np.zeros(shape, dtype))

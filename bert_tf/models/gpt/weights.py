@@ -108,7 +108,7 @@ def read(file: str) -> Source:
         flat = np.concatenate([np.load(staged(name), allow_pickle=False) for name in names])
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{folder}: {_SHAPES} and the params_*.npy beside it can't be read "
-                         f"({error}).") from error
+                         f"({error}); copy them again.") from error
     layers, rest = divmod(len(shapes) - 2, len(_ORDER))
     if rest or layers < 1 or sum(map(math.prod, shapes)) != len(flat):
         raise InputError(f"{folder}: {_SHAPES} does not fit the {len(flat):,} values of the other "

@@ -81,7 +81,8 @@ def _config(file, tensors):
         with naming(path, _THEIRS):
             return ElmoConfig(**sizes)
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} does not describe a bilm-tf model ({error!r}).") from error
+        raise InputError(f"{path} does not describe a bilm-tf model ({error!r}); put the file of "
+                         "the model there.") from error
 
 
 def read(file: str) -> Source:

@@ -68,7 +68,8 @@ def _mesh_config(prefix, tensors):
             tie_word_embeddings="decoder/logits/kernel" not in tensors,
             architecture="encoder_decoder" if has_encoder else "language_model")
     except InputError as error:
-        raise InputError(f"{prefix} does not hold the tensors of a T5 ({error})") from None
+        raise InputError(f"{prefix} does not hold the tensors of a T5 ({error}); name "
+                         "another checkpoint.") from None
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:

@@ -98,7 +98,8 @@ def _config_of(prefix, tensors):
             untie_r=len(tensors[f"{_BODY}/r_w_bias"].shape) == 3, **summary), (
                 "The configuration is that of the shapes.",)
     except (InputError, KeyError, IndexError) as error:
-        raise InputError(f"{prefix} does not describe an XLNet ({error})") from None
+        raise InputError(f"{prefix} does not describe an XLNet ({error}); name another "
+                         "checkpoint.") from None
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
