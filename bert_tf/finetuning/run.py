@@ -410,9 +410,6 @@ def open_task(task_flags, model_flags, settings, head_flags=None) -> FineTuneRun
         runs.append(open_run(task_flags, own, settings, options, strategy=strategy))
         strategy = runs[0].tuning.strategy
     first = runs[0].members[0]
-    if first.task.kind.reads:
-        raise InputError(f"--ensemble: {first.model.path} writes texts, which can't be averaged; "
-                         "name models with labels or numbers.")
     for run in runs[1:]:
         other = run.members[0]
         if (first.task.kind, first.task.labels) != (other.task.kind, other.task.labels):
