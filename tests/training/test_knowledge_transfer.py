@@ -95,6 +95,15 @@ def test_progressive_transfer_is_the_originals(golden, make, tmp_path):
     assert ours > 0 and theirs > 0 and ours != theirs
 
 
+def test_a_phase_may_have_a_single_step():
+    optimizer = make_optimizer("progressive_lamb", 1.0, phase_steps=1)
+    factors = []
+    for step in range(4):
+        optimizer.iterations.assign(step)
+        factors.append([float(optimizer.factor(layer)) for layer in range(2)])
+    np.testing.assert_allclose(factors, [[0, 0], [3, 0], [0.3, 3], [0.3, 0.3]])
+
+
 def test_pre_training_with_soft_labels_is_the_originals(golden, make, tmp_path):
     learner = make()
     flags = json.loads(str(golden["flags"]))

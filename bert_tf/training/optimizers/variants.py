@@ -240,8 +240,8 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
     (google-research mobilebert/lamb_optimizer.py and distill_util.py).
 
     A layer's rate is 0 before its phase of `phase_steps` steps, three times the schedule's in it,
-    and a tenth after it. The rate also rises at the beginning of each phase and falls a little
-    until its end. Everything outside the layers keeps its weights.
+    and a tenth of that after it. In phases of several steps the rate also rises at the beginning of
+    each phase and falls a little until its end. Everything outside the layers keeps its weights.
     """
 
     default_name = "progressive_lamb"
@@ -260,6 +260,8 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
         step = ops.cast(self.iterations, "float32")
         part = ops.mod(step, float(self.phase_steps)) / self.phase_steps
         background = ops.minimum(0.9 + 0.1 * ops.sqrt(1.0 - part), 10.0 * part)
+        if self.phase_steps == 1:
+            background = 1.0
         where = phase(self.iterations, layer, self.phase_steps)
         gate = ops.where(where < 0, 0.0, ops.where(where > 0, _AFTER, 1.0))
         return _BOOST * background * gate
