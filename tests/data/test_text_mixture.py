@@ -118,6 +118,15 @@ def test_steps_are_the_originals(test_data):
         assert (list(tasks), list(rows)) == (case["task_of_step"], case["uids_of_step"])
 
 
+def test_the_schedule_counts_as_the_original_does():
+    """v0.1 train.py: int(epochs * first * (1 + ratio)), where there are several tasks; later
+    train.py: epochs * len(DataLoader), the batches of all tasks."""
+    for sizes, sampling, wanted in (((10, 50), "batches", 13), ((10,), "batches", 9),
+                                    ((10, 50), "consecutive", 48)):
+        order = TaskOrder(sizes, 4, 3, 1, sampling, ratio=0.5)
+        assert order.total_steps == wanted and len(order.steps()) == 3 * order.steps_of_epoch
+
+
 def test_tasks_come_at_their_rates():
     sizes, epochs = (600, 200, 10), 40
     shares = {"proportional": np.array(sizes) / 810,

@@ -62,8 +62,9 @@ class TaskOrder:
 
     @property
     def total_steps(self) -> int:
-        """Steps of the rate's schedule. With `ratio`, epochs are not rounded, as in MT-DNN."""
-        if self.ratio:
+        """Steps of the rate's schedule. With `ratio`, epochs are not rounded, as in MT-DNN v0.1;
+        its later code, "consecutive", counts the batches that are not drawn, too."""
+        if self.ratio and self.sampling == "batches" and len(self.sizes) > 1:
             return int(self.epochs * self.counts[0] * (1 + self.ratio))
         return int(self.epochs * sum(self.counts))
 
