@@ -210,6 +210,15 @@ def test_draws_at_their_ends():
         assert int(sample(logits, np.array([[draw]], np.float32))[0, 0]) == token
 
 
+def test_draws_from_many_tokens_are_those_of_float64():
+    rng = np.random.default_rng(5)
+    logits = 3 * rng.normal(size=(4, 50, 1000)).astype(np.float32)
+    draws = rng.random((4, 50), dtype=np.float32)
+    shares = np.exp(logits.astype(float)).cumsum(-1)
+    np.testing.assert_array_equal(sample(logits, draws), (
+        shares <= draws[..., None] * shares[..., -1:]).sum(-1))
+
+
 def reference_targets(discriminator, logits, ids, features):
     """(labels, weights, logits) of the network's loss, one position at a time."""
     corrupted = np.asarray(logits["corrupted_ids"])

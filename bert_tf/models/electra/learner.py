@@ -23,6 +23,7 @@ from bert_tf.models.electra.settings import GeneratorSettings
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.training.learners.learner import Learner, Measures, saved_arguments
 
+_BLOCK = 128            # tokens that `sample` sums up at a time
 # The network's objective, by --discriminator: class (""; the recipe's), options and weight (None:
 # the recipe's).
 _DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {
@@ -57,9 +58,25 @@ def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
     if len(draws.shape) == len(logits.shape):
         noise = -ops.log(-ops.log(draws + 1e-9) + 1e-9)
         return argmax(logits + noise)
-    cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
-    below = cumulative <= ops.expand_dims(draws, -1) * cumulative[..., -1:]
-    return ops.sum(ops.cast(below, "int32"), axis=-1)
+    # In two steps, first of blocks: a cumulative sum over all tokens takes as long as a layer.
+    probs, size = ops.softmax(logits), logits.shape[-1]
+    padding = [(0, 0)] * (len(probs.shape) - 1) + [(0, -size % _BLOCK)]
+    blocks = ops.reshape(ops.pad(probs, padding), (*ops.shape(probs)[:-1], -1, _BLOCK))
+    block, rest = _cut(ops.sum(blocks, axis=-1), draws)
+    tokens = ops.take_along_axis(blocks, block[..., None, None], axis=-2)[..., 0, :]
+    return ops.minimum(block * _BLOCK + _cut(tokens, rest)[0], size - 1)
+
+
+def _cut(shares, draws):
+    """Where `draws`, float [...], from 0 to below 1, cut the cumulative shares [..., K]: int32
+    [...]; and how much of that share is before the cut, from 0 to below 1."""
+    ends = ops.cumsum(shares, axis=-1)
+    goals = draws[..., None] * ends[..., -1:]
+    places = ops.sum(ops.cast(ends <= goals, "int32"), axis=-1, keepdims=True)
+    places = ops.minimum(places, ops.shape(shares)[-1] - 1)
+    end, share = (ops.take_along_axis(x, places, axis=-1) for x in (ends, shares))
+    rest = ops.clip(1.0 - (end - goals) / share, 0.0, 1.0 - 2.0**-24)
+    return places[..., 0], rest[..., 0]
 
 
 def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> EncoderConfig:
