@@ -6,7 +6,7 @@
 # it, says the package's page. The concept is found by the singular values of the whitened covariance of vectors and
 # labels, and those below svd_tol=0.01 are cut off against noise. But these values measure the labels in their own
 # unit, and are the smaller the rarer the label: with a share p of the texts they are at most the root of p (1 - p),
-# times the correlation. The threshold does not grow less with them. At p = 0.5 all is erased; at p = 0.005, where the
+# times the correlation. The threshold stays where it is. At p = 0.5 all is erased; at p = 0.005, where the
 # texts with the label are two standard deviations away from the others, nothing is, and the vectors come back as they
 # went in, without a warning. The docstring says that higher values of svd_tol "may leave trace correlations". Labels
 # of 0 and 100 in place of 0 and 1 are the same concept and are erased. With one-hot labels of several classes the

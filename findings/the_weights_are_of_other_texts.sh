@@ -10,7 +10,8 @@
 # are split together with the texts on 98%. Boosted six times, 64% of new texts are right in place of 70%, and AdaBoost
 # stops early, as a rule seems worse than none.
 # Pruning compares _prune_rule_obj(rule) for each candidate, by a slip, with _prune_rule_obj(rule): the rule itself, so
-# all candidates are equal and none is better. Conditions that happened to help in growing stay for good.
+# all candidates are equal and none is better. Conditions that happened to help in growing stay for good. (An audit of
+# weights in all models, github.com/csinva/imodels/pull/293 of August 2026, left this one as it was.)
 #
 # Take BoostedRulesClassifier with its default trees. Seen in November 2026 with Python 3.11. The script fails if this
 # changes.
