@@ -8,7 +8,7 @@
 # and a hundred keys, the query sees key 0. So a token that comes with a cache hears the first token and not even
 # itself, and of a piece of n tokens the i-th hears the first i of the whole text. The output does not depend on what
 # was said in between: with all tokens but the first replaced, the next one is the same to the last bit. Compared with
-# the layer over the whole text it is off by two to seven times its size, while training, without a cache, is right. The
+# the layer over the whole text it is off by 1.6 to 7 times its size, while training, without a cache, is right. The
 # package's own test at the end of each file asks for the shape. PyTorch's page gives the mask, and issue 144858 of
 # pytorch/pytorch tells of this trap. No warning comes.
 #
