@@ -117,7 +117,8 @@ class MultipleChoice(SmoothedHead):
     """The fitting one of several continuations, as in SWAG (arXiv:1810.04805, section 4.4).
 
     A choice's score is the product of one vector with its pooled output. A batch's features are
-    [B, C, S], its labels `label_ids` [B], its weights `is_real_example`.
+    [B, C, S], its labels `label_ids` [B], its weights `is_real_example`. Each choice has a dropout
+    mask of its own; in openai/finetune-transformer-lm, train.py, the choices have one together.
     """
 
     def __init__(self, config: Sizes, **kwargs: Any):

@@ -90,7 +90,8 @@ class AttentionMapTransfer(_ProgressiveTransfer):
 class _StatisticsTransfer(_ProgressiveTransfer):
     """Compares a statistic of the outputs' width. `of_all_layers` compares each layer with all
     layers of the teacher, its embeddings first, as the original's code does; otherwise with its own
-    layer, as in the paper."""
+    layer, as in the paper. The original compares neither means nor variances if a weight of the two
+    is 0."""
 
     internals = ("embedding_output", "layer_outputs")
     config_keys = ("of_all_layers",)
