@@ -12,17 +12,10 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor
 from bert_tf.models.mtdnn.batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
 from bert_tf.models.mtdnn.learner import MultiTaskLearner
+from bert_tf.objectives import divergences
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultiLabel, Regression
-from bert_tf.objectives.divergences import (
-    BOTH_WAYS,
-    DIVERGENCES,
-    OF_EACH,
-    OF_LOGITS,
-    OF_MEAN,
-    binary,
-)
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.recipes.distillation import Distillation
 from bert_tf.training.learners.learner import Learner, Measures
@@ -90,11 +83,11 @@ class SoftTargets(AnswerObjective):
                  scales_gradient: bool = True, mean_over: str = "examples",
                  is_binary: bool = False, scale: float = 1.0, mean: float = 0.0,
                  of_positions: bool = False, **kwargs: Any):
-        if form not in DIVERGENCES:
+        if form not in divergences.DIVERGENCES:
             raise InputError(f"there is no form {form!r} of soft targets; choose from "
-                             f"{', '.join(DIVERGENCES)}.")
+                             f"{', '.join(divergences.DIVERGENCES)}.")
         if not 0 < temperature < float("inf"):
-            raise InputError(f"--temperature is {temperature}; it must be above 0.")
+            raise InputError(f"--distill_temperature is {temperature}; it must be above 0.")
         super().__init__(config, **kwargs)
         self.head, self.form, self.temperature = head, form, temperature
         self.scales_gradient, self.mean_over = scales_gradient, mean_over
@@ -123,15 +116,15 @@ class SoftTargets(AnswerObjective):
         student and teacher are float32 [..., C]; weights are [...], or [..., C] of decisions."""
         count = self.count_of(labels, weights)
         if self.is_binary:
-            logits, labels = binary(logits), binary(labels)
+            logits, labels = divergences.binary(logits), divergences.binary(labels)
         is_place = labels > _NO_LOGIT
-        if self.of_positions and self.form in BOTH_WAYS:
+        if self.of_positions and self.form in divergences.BOTH_WAYS:
             logits = ops.where(is_place, logits, _NO_LOGIT)
-        divides = self.form not in OF_LOGITS and self.temperature != 1
+        divides = self.form not in divergences.OF_LOGITS and self.temperature != 1
         if divides:
             logits, labels = logits / self.temperature, labels / self.temperature
-        values = DIVERGENCES[self.form](logits, labels)                              # [..., C]
-        if self.of_positions and self.form in OF_EACH:
+        values = divergences.DIVERGENCES[self.form](logits, labels)                  # [..., C]
+        if self.of_positions and self.form in divergences.OF_EACH:
             values = ops.where(is_place, values, 0.0)
         if len(weights.shape) < len(values.shape):
             values = ops.sum(values, axis=-1)
@@ -141,8 +134,8 @@ class SoftTargets(AnswerObjective):
         return total, count
 
     def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
-        is_mean = self.mean_over == "classes" or self.form in OF_MEAN and not self.of_positions
-        if is_mean and len(weights.shape) < len(labels.shape):
+        is_mean = self.form in divergences.OF_MEAN and not self.of_positions
+        if (is_mean or self.mean_over == "classes") and len(weights.shape) < len(labels.shape):
             return ops.sum(weights) * ops.cast(ops.shape(labels)[-1], "float32")
         return ops.sum(weights)
 

@@ -598,7 +598,7 @@ def test_a_teacher_of_single_texts_does_not_answer_pairs(data, models):
     ({"train_examples": False, "transfer_file": []}, "nothing to learn from"),
     ({"recipe": "internal", "do_predict": True}, "trains layers, but not the head that predicts"),
     ({"teacher": ["nowhere"]}, "--teacher: there is no folder .nowhere.; name the --output_dir"),
-    ({"distill_temperature": 0.0}, "temperature"),
+    ({"distill_temperature": 0.0}, "--distill_temperature is 0.0; it must be above 0"),
     ({"student": "tiny"}, "--student=tiny names a size, not a file; write a JSON file of sizes"),
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
     ({"transfer_file": ["EMPTY"]}, "--transfer_file: EMPTY holds no text"),
