@@ -95,6 +95,9 @@ def read_config(values: dict[str, Any], kind: str, path: str, model: Model | Non
     values = {**values, **{ours: values[name] for ours, name in theirs.items()}}
     # A key that files of this type do not have says nothing, as in transformers.
     known = [key for key in (*KEYS, *model.keys) if key in values and model.names.get(key, key)]
+    for key in known:
+        if values[key] is None and model.defaults.get(key):     # which transformers refuses, too
+            raise InputError(f"{path}: {theirs.get(key, key)} is null; write its value.")
     ours = {**model.defaults, **{key: values[key] for key in known}, "model_type": kind}
     if kin in model.kin:
         ours["model_type"] = kin

@@ -429,6 +429,9 @@ def test_a_layer_that_a_mobilebert_does_not_use_is_left_out(tmp_path):
        "one with transformers") for kind in ("modernbert-decoder", "jina_embeddings_v3", "ibert")),
     ({"model_type": "xlm-roberta", "position_embedding_type": "rotary"}, "x",
      "position_embedding_type must be 'absolute', not 'rotary', .* take another model"),
+    *(({"model_type": kind, key: None}, "x", f"config.json: {key} is null; write its value")
+      for kind, key in (("albert", "num_hidden_groups"), ("electra", "embedding_size"),
+                        ("mobilebert", "intra_bottleneck_size"), ("distilbert", "dim"))),
     ({"model_type": "t5", "tie_word_embeddings": False}, "x", "has no place for tensor 'x'"),
     ({"model_type": "xlnet"}, "lm_loss.weight", "has no place for tensor 'lm_loss.weight'")])
 def test_another_network_and_other_tensors_are_refused(values, name, message, tmp_path):
