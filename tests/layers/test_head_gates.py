@@ -104,7 +104,7 @@ def test_gates_are_equal_on_all_replicas_and_in_all_parts(tmp_path, mirrored):
     tiny.write_records(path, 16)
     records = RecordSet.open(path, "input_file")
     one_device = train(records)
-    for options in ({"accumulation": 4}, {"strategy": mirrored, "accumulation": 2}):
+    for options in ({"accumulation": 2}, {"strategy": mirrored, "accumulation": 2}):
         for found, expected in zip(train(records, **options), one_device):
             np.testing.assert_allclose(found, expected,
                                        rtol=5e-6, atol=5e-6)      # of steps of 0.05

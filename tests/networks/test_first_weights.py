@@ -190,11 +190,11 @@ def test_a_head_hands_a_word_on_as_it_is(sizes):
 def test_a_network_learns_a_neighbour_that_it_does_not_learn_otherwise():
     """Every token decides the next one; a masked token is to be told from its neighbours."""
     rng = np.random.default_rng(0)
-    follower = rng.permutation(VOCAB - 10) + 10
+    follower = rng.permutation(50) + 10
     keras.utils.set_random_seed(1)
     learner = training.Learner.of_terms(EncoderConfig.preset(
-        "tiny", vocab_size=VOCAB, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
-        find("bert").terms[:1])
+        "tiny", vocab_size=60, hidden_size=64, intermediate_size=64, num_attention_heads=2,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), find("bert").terms[:1])
     learner.compile(optimizer=keras.optimizers.Adam(2e-3))
     learner.optimizer.build(learner.trainable_variables)
     variables = [*learner.variables, *learner.optimizer.variables]
@@ -205,17 +205,17 @@ def test_a_network_learns_a_neighbour_that_it_does_not_learn_otherwise():
         if name == "neighbours":
             look_at_neighbours(learner.encoder, 1)
         batches = np.random.default_rng(2)
-        for _ in range(60):
+        for _ in range(20):
             batch = chains(batches, follower)
             loss = learner.train_on_batch(batch)
         losses[name] = float(loss)
-    assert losses["neighbours"] < 0.7 * losses["original"], losses
+    assert losses["neighbours"] < 0.6 * losses["original"], losses
 
 
 def chains(rng, follower):
     """Sequences in which each token follows from the one before, with two masked tokens."""
     ids = np.zeros((16, 20), np.int32)
-    ids[:, 0] = rng.integers(10, VOCAB, 16)
+    ids[:, 0] = rng.choice(follower, 16)
     for place in range(1, 20):
         ids[:, place] = follower[ids[:, place - 1] - 10]
     positions = np.stack([rng.permutation(np.arange(1, 19, 3))[:2] for _ in range(16)])

@@ -44,7 +44,7 @@ def close(found, wanted):
 
 @pytest.mark.parametrize("name, form", at_hand("golden/mobilebert/forward_{}_seed1.npz", (
     ("opt", "huggingface"), ("tiny_opt", "huggingface"), ("plain", "huggingface"),
-    ("manual", "keras"), ("teacher", "keras"), ("opt", "keras"))))
+    ("manual", "keras"), ("teacher", "keras"))))
 def test_outputs_and_weights_are_the_originals(name, form, test_data, tmp_path):
     golden = np.load(test_data / "golden" / "mobilebert" / f"forward_{name}_seed1.npz")
     weights = part(golden, "w/")

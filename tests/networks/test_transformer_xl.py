@@ -64,8 +64,8 @@ def run(weights, steps, **values):
     return total, words, np.concatenate(losses, axis=1)
 
 
-@pytest.mark.parametrize("steps", [4, 7])
-def test_segments_with_memory_equal_the_whole_text(weights, steps):
+def test_segments_with_memory_equal_the_whole_text(weights):
+    steps = 4       # the last segment is shorter
     wanted, words, losses = run(weights, COUNT)
     total, same, found = run(weights, steps, mem_len=COUNT)
     assert total == pytest.approx(wanted, abs=1e-4) and same == words
