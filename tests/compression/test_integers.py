@@ -226,7 +226,7 @@ def mrpc(tmp_path_factory):
     return folder
 
 
-def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
+def test_runtimes_are_measured_once(eagerly, mrpc, tmp_path, capsys):
     task = TaskFlags(task="mrpc", data_dir=str(mrpc))
     job = runtimes.RuntimesFlags(
         init_checkpoint=str(mrpc / "model"), repeats=1, output_dir=str(tmp_path / "out"),
@@ -265,7 +265,7 @@ def test_bits_that_no_layer_can_have_are_refused_first(bits, message, tmp_path):
             init_checkpoint=str(tmp_path), output_dir=str(tmp_path), bits=bits))
 
 
-def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):
+def test_sensitivities_are_kept_and_flags_checked(eagerly, mrpc, tmp_path, capsys):
     task = TaskFlags(task="mrpc", data_dir=str(mrpc))
     model = shutil.copytree(mrpc / "model", tmp_path / "model")
     job = measure_sensitivity.SensitivityFlags(

@@ -115,8 +115,9 @@ def test_importance_and_entropy_of_run_bertology(golden, size):
         np.testing.assert_allclose(
             np.stack(scores), golden[f"bertology_importance_batch{size}{name}"], rtol=1e-4,
             atol=1e-6)
-    np.testing.assert_allclose(np.stack(attention_entropy(learner, parts)),
-                               golden["bertology_entropy"], rtol=1e-4)
+    if size == 8:       # of any batches
+        np.testing.assert_allclose(np.stack(attention_entropy(learner, parts)),
+                                   golden["bertology_entropy"], rtol=1e-4)
 
 
 @pytest.mark.parametrize("examples, choices", [(1, 3), (3, 1), (2, 2)])
