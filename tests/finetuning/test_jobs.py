@@ -24,7 +24,7 @@ from tests.rounding import assert_same
 from tests.run_scripts.test_run_classifier import write_csv
 from tests.training import tiny
 
-pytestmark = pytest.mark.usefixtures("eagerly")
+pytestmark = pytest.mark.usefixtures("all_eagerly")
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ",", "seen", *map(str, range(94))]
 FILES = {"train_file": "train.csv", "dev_file": "dev.csv", "text_a_column": "body",
          "label_column": "folder"}
@@ -115,10 +115,10 @@ def test_files_of_a_task_and_weights_are_read_once(folder, tmp_path, monkeypatch
     assert sorted(opened) == ["dev.csv", "model.keras", "train.csv"]
 
 
-@pytest.fixture(name="ran")
-def fixture_ran(folder, tmp_path):
+@pytest.fixture(name="ran", scope="module")
+def fixture_ran(folder, tmp_path_factory):
     """A run's folder, how it is given again, and the settings that its trial keeps."""
-    given, out = {**settings(folder), "random_seed": 1}, tmp_path / "out"
+    given, out = {**settings(folder), "random_seed": 1}, tmp_path_factory.mktemp("ran") / "out"
     bert_tf.finetune(FILES, folder / "model", out, **given)
     path = out / "trials" / "seed1" / "trial.json"
     return out, given, path, json.loads(path.read_text())
@@ -136,6 +136,7 @@ def test_settings_of_a_trial_that_were_changed_by_hand_are_named(folder, ran):
 
 def test_only_the_hash_of_its_records_tells_what_a_trial_learned_from(folder, ran):
     out, given, path, kept = ran
+    path.write_text(json.dumps(kept))
     run = jobs.open_job(FILES, folder / "model", out, **given)
     size, digest = kept["settings"]["train_file"]
     for value, knows in (([size, digest], True), ({"tasks": {"a": [size, digest]}}, True),
@@ -234,8 +235,8 @@ def test_warnings_of_fit_name_its_arguments(folder, capsys):
 
 
 @pytest.mark.parametrize("kind, labels", [
-    ("classification", np.array([-1, 7])), ("classification", [2.5, 3]),
-    ("classification", [True, False]), ("multi_label", [[3, 4], [3]])])
+    ("classification", np.array([-1, 7])), ("classification", [2.5, True]),
+    ("multi_label", [[3, 4], [3]])])
 def test_answers_have_the_labels_as_they_were_given(folder, tmp_path, kind, labels):
     given = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 6}
     model = bert_tf.TextModel.from_pretrained(folder / "model", kind)
@@ -271,7 +272,7 @@ LABELS = ("toxic", "severe", "insult")
      pandas.DataFrame(FLAGS, columns=LABELS)[["insult", "toxic", "severe"]]),
     ([np.array(row) for row in FLAGS], LABELS, [np.array(row) for row in FLAGS]),
     ([",".join(map(str, row)) for row in FLAGS], LABELS, FLAGS)])
-def test_flags_are_labels_in_every_form(eagerly, folder, labels, names, dev, monkeypatch):
+def test_flags_are_labels_in_every_form(folder, labels, names, dev, monkeypatch):
     given = {}
     monkeypatch.setattr(text_model, "finetune", lambda task, *paths, **settings: given.update(
         task, rows={name: pathlib.Path(task[f"{name}_file"]).read_text().splitlines()

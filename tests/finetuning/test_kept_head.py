@@ -72,8 +72,13 @@ def test_the_same_labels_go_on_with_the_head(kind, tuned, tmp_path, capsys):
     assert FURTHER in capsys.readouterr().out
     assert_same(head_of(tmp_path / "out"), head_of(folder))
     assert answers(tmp_path / "out") == answers(folder)
-    bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), folder, tmp_path / "new", **STILL,
-                     keep_head=False)
+
+
+def test_a_new_head_is_trained_on_request(tuned, tmp_path, capsys):
+    folder = tuned("classification")
+    capsys.readouterr()
+    bert_tf.finetune(files_of(tmp_path, "classification", LABELS["classification"]), folder,
+                     tmp_path / "new", **STILL, keep_head=False)
     assert FURTHER not in capsys.readouterr().out
     with pytest.raises(AssertionError):
         assert_same(head_of(tmp_path / "new"), head_of(folder))
@@ -84,10 +89,10 @@ def test_a_folder_of_hugging_face_follows_the_same_rule(kind, tuned, tmp_path, c
     folder, hf = tuned(kind), tmp_path / "hf"
     checkpoints.convert(str(folder), str(hf), "huggingface")
     shutil.copy(folder / "vocab.txt", hf)
-    bert_tf.finetune(files_of(tmp_path, kind, LABELS[kind]), hf, tmp_path / "out", **STILL)
-    if kind == "classification":
-        assert f"the head of {hf}, with the labels x, y, {FURTHER}" in capsys.readouterr().out
-    assert_same(head_of(tmp_path / "out"), head_of(folder))
+    run = open_job(files_of(tmp_path, kind, LABELS[kind]), hf, tmp_path / "out", **STILL)
+    said = capsys.readouterr().out
+    assert run.flags.keep_head and FURTHER in said
+    assert kind != "classification" or f"the head of {hf}, with the labels x, y, {FURTHER}" in said
     model = bert_tf.TextModel.from_pretrained(hf)
     assert model.kind == kind and "call fit" not in repr(model)
     before = model.predict(TEXTS[:4])
@@ -164,9 +169,8 @@ def test_the_kind_of_the_model_is_named_where_no_flag_names_one(kind, tuned, tmp
     assert f"not for classification (--task_kind={kind} trains its head further)" in said
 
 
-def test_flags_may_have_the_order_of_other_names(base, capsys):
-    model = bert_tf.TextModel.from_pretrained(base, "multi_label")
-    model.fit(TEXTS, [[1, 0], [1, 1]] * 4, label_names=["x", "y"], **GIVEN)
+def test_flags_may_have_the_order_of_other_names(tuned, capsys):
+    model = bert_tf.TextModel.from_pretrained(tuned("multi_label"))
     capsys.readouterr()
     model.fit(TEXTS, [[0, 1], [1, 1]] * 4, label_names=["y", "x"], **STILL)
     said = capsys.readouterr().out
@@ -176,9 +180,8 @@ def test_flags_may_have_the_order_of_other_names(base, capsys):
     assert "here are y, x" in said and "y (4), x (8)" in said
 
 
-def test_texts_in_memory_may_lack_a_label(base, tmp_path, capsys):
-    model = bert_tf.TextModel.from_pretrained(base)
-    model.fit(TEXTS, LABELS["classification"], **GIVEN)
+def test_texts_in_memory_may_lack_a_label(tuned, capsys):
+    model = bert_tf.TextModel.from_pretrained(tuned("classification"))
     model.fit(TEXTS[:4], ["x"] * 4, **STILL)
     assert "labels x, y" in repr(model)
     capsys.readouterr()
@@ -227,12 +230,11 @@ def test_numbers_that_mean_other_labels_get_a_new_head(base, tmp_path, capsys):
         assert said in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("scheme", ["bio", "bioes"])
-def test_a_tagger_goes_on_in_its_scheme(scheme, base, tmp_path, capsys):
+def test_a_tagger_goes_on_in_its_scheme(base, tmp_path, capsys):
     (tmp_path / "words.txt").write_text("seen B-X\n1 I-X\n2 O\n\n3 B-Y\n4 O\n\n" * 3)
     task = {"task_kind": "tagging", "train_file": str(tmp_path / "words.txt")}
     given = {**GIVEN, "num_train_steps": 1}
-    bert_tf.finetune({**task, "tag_scheme": scheme}, base, tmp_path / "1", **given)
+    bert_tf.finetune({**task, "tag_scheme": "bioes"}, base, tmp_path / "1", **given)
     bert_tf.finetune(task, tmp_path / "1", tmp_path / "2", **given, learning_rate=0.0)
     assert FURTHER in capsys.readouterr().out
     assert_same(head_of(tmp_path / "1"), head_of(tmp_path / "2"))

@@ -8,7 +8,6 @@ import random
 import zipfile
 import zlib
 
-import numpy as np
 import pytest
 import sentencepiece
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
@@ -24,7 +23,6 @@ from bert_tf.tasks.suites import SUITES
 from bert_tf.training import resume
 from run_scripts import finetune
 from tests.finetuning.test_suite import MNLI, write_glue
-from tests.tasks import library_sets
 
 pytestmark = pytest.mark.usefixtures("all_eagerly")
 # Words that a model writes in place of the tokens it would take long to learn.
@@ -66,7 +64,7 @@ def flags(folder, output, **others):
     return suite_flags.SuiteFlags(**{
         "suite": "glue", "data_dir": str(folder), "output_dir": str(output),
         "init_checkpoint": str(folder / "t5"), "tasks": ["cola", "mnli", "wnli", "ax"],
-        "num_trials": 2, "random_seed": 1, "grid_learning_rate": ["1e-1", "1e-2"],
+        "num_trials": 2, "random_seed": 1, "grid_learning_rate": ["1e-1"],
         "grid_train_batch_size": ["4"], "num_train_steps": 2, "save_checkpoints_steps": 1,
         "max_seq_length": 12, **others})
 
@@ -92,26 +90,21 @@ def fixture_whole(folder, tmp_path_factory):
 def test_every_cell_equals_scikit_learn_on_its_texts(folder, whole):
     found = json.loads((whole / "results.json").read_text())["tasks"]
     assert [list(found[task]["points"]) for task in ("cola", "wnli", "ax")] == [
-        ["rate0.1-batch4", "rate0.01-batch4"], ["most_frequent_label"], ["mnli"]]
+        ["rate0.1-batch4"], ["most_frequent_label"], ["mnli"]]
     for task, place, gold, names, score in (
             ("cola", "dev/matthews", [i % 2 for i in range(6)],
              ("unacceptable", "acceptable"), matthews_corrcoef),
             ("mnli", "dev_matched/accuracy", [0, 1, 2] * 2, MNLI, accuracy_score),
             ("mnli", "dev_mismatched/accuracy", [0, 1, 2], MNLI, accuracy_score)):
         split = place.partition("/")[0].replace("dev", task, 1) + "_dev"
-        medians = {}
-        for point, of in found[task]["points"].items():
-            cells = {}
-            for seed in ("1", "2"):
-                path = whole / "tasks" / task / point / f"seed{seed}" / f"{split}_predictions.tsv"
-                texts = path.read_text().splitlines()
-                cells[seed] = score(gold, [
-                    names.index(text) if text in names else -1 for text in texts])
-            assert of[place]["values"] == pytest.approx(cells)
-            medians[point] = np.median(list(cells.values()))
+        cells, [(point, of)] = {}, found[task]["points"].items()
+        for seed in ("1", "2"):
+            path = whole / "tasks" / task / point / f"seed{seed}" / f"{split}_predictions.tsv"
+            cells[seed] = score(gold, [names.index(text) if text in names else -1
+                                       for text in path.read_text().splitlines()])
+        assert of[place]["values"] == pytest.approx(cells)
         if place != "dev_mismatched/accuracy":
-            # Medians may be equal but for rounding.
-            assert medians[found[task]["chosen"]] == pytest.approx(max(medians.values()))
+            assert cells[str(found[task]["seed"])] == max(cells.values())
             assert (whole / found[task]["folder"] / "model.keras").exists()
         assert len(list((whole / "tasks" / task).rglob("model.keras"))) == 1
     assert not list(whole.rglob("checkpoint-*"))
@@ -138,13 +131,13 @@ def test_a_suite_of_texts_that_is_killed_ends_with_the_same_bytes(
     job = flags(folder, tmp_path, tasks=["mnli", "ax"])
     monkeypatch.setattr(TextTuning, "predict", write_labels)
     monkeypatch.setattr(resume, "write_checkpoint", killed)
-    for checkpoints in (1, 4, 0):       # within a cell, within the third, and never
+    for checkpoints in (1, 3, 0):       # within a cell, within the second, and never
         left[0] = checkpoints
         with pytest.raises(KeyboardInterrupt) if checkpoints else contextlib.nullcontext():
             finetune.main(job)
     paths = [path for task in ("mnli", "ax") for path in (whole / "tasks" / task).rglob("*")
              if path.name in ("metrics.json", "cell.json") or path.suffix == ".tsv"]
-    assert len(paths) == 4 * 4 + 3
+    assert len(paths) == 2 * 4 + 3
     for path in paths:
         assert (tmp_path / path.relative_to(whole)).read_bytes() == path.read_bytes(), path
 
@@ -182,26 +175,10 @@ def test_metrics_of_texts_are_those_of_tasks():
         assert set(row.metrics) <= set(names)
 
 
-def test_a_suite_of_a_library_gives_the_texts_of_files(folder, tmp_path, monkeypatch):
-    pytest.importorskip("datasets")
-    monkeypatch.setattr(TextTuning, "predict", write_labels)
-    files = library_sets.write_files("record", tmp_path / "files")
-    library = library_sets.write_hub("record", tmp_path / "hub", monkeypatch)
-    found = []
-    for name, data_dir in (("of_files", files), ("of_rows", library.removesuffix("/record"))):
-        finetune.main(flags(folder, tmp_path / name, suite="superglue", tasks=["record"],
-                             data_dir=data_dir, grid_learning_rate=["1e-1"], num_trials=1))
-        results = json.loads((tmp_path / name / "results.json").read_text())["tasks"]["record"]
-        place = tmp_path / name / results["folder"]
-        found.append([results, *((place / f"super_glue_record_{split}_predictions.tsv").read_text()
-                                 for split in ("dev", "test"))])
-    assert found[0] == found[1]
-
-
 def test_the_plan_counts_the_tokens_of_texts(folder, tmp_path, capsys):
     finetune.main(flags(folder, tmp_path, dry_run=True, num_train_steps=None))
     said = capsys.readouterr().out
-    assert "mnli  the model                      4     4     9         262,144" in said
+    assert "mnli  the model                      2     2     9         262,144" in said
     assert not (tmp_path / "tasks").exists()
 
 
