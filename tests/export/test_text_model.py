@@ -24,8 +24,7 @@ from bert_tf.tasks.kinds.table import KINDS
 from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization.encoding import HEAD_TAIL, MAX, MEAN
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.tokenization.vocabulary import Layout
 from bert_tf.tokenization.wordpiece_graph import words_graph
 from tests import processes
 from tests.export.conftest import features_of, named
@@ -54,16 +53,6 @@ SETTINGS = {TextModel: {"max_seq_length": 40}, ChoiceModel: {"max_seq_length": 3
                           "max_query_length": 20}}
 
 
-@pytest.fixture
-def serve(tmp_path):
-    """A function that gives the outputs of a saved module in another process."""
-    def run(path, **inputs):
-        processes.Process(SERVE, [path, json.dumps(inputs), str(tmp_path / "out")],
-                          cwd=tmp_path).finish()
-        return dict(np.load(tmp_path / "out.npz"))
-    return run
-
-
 @pytest.fixture(scope="module")
 def exported(make_model, vocabulary):
     """A function that gives the text model of a kind and a task, built once."""
@@ -73,18 +62,13 @@ def exported(make_model, vocabulary):
     return make
 
 
-@pytest.fixture(scope="module")
-def saved(exported, tmp_path_factory):
-    return save_model(exported(TextModel, "encoder"), tmp_path_factory.mktemp("saved"))
-
-
-def test_one_text(make_model, vocabulary, tokenizer, saved, serve, check_equal):
-    outputs = serve(saved, text=LINES)
+def test_one_text(make_model, vocabulary, tokenizer, exported, check_equal):
+    outputs = exported(TextModel, "encoder").functions["serving_default"](tf.constant(LINES))
     check_equal(outputs, make_model("encoder", vocabulary.size), tokenizer,
                 [(line, "") for line in LINES], longest=40)
 
 
-def test_two_texts(make_model, vocabulary, tokenizer, check_equal):
+def test_two_texts(eagerly, make_model, vocabulary, tokenizer, check_equal):
     model = make_model("regression", vocabulary.size)
     pairs = list(zip(LINES, LINES[7:] + LINES[:7]))
     a, b = map(list, zip(*pairs))
@@ -112,8 +96,8 @@ def test_choices(make_model, vocabulary, tokenizer, exported):
     assert len(set(outputs["choice"])) == count
 
 
-def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer, exported,
-                                               check_equal):
+def test_a_tagger_tells_where_its_tokens_stand(
+        eagerly, make_model, vocabulary, tokenizer, exported, check_equal):
     model, lines = make_model("tagging", vocabulary.size), ["", "Plaining, WORDé", "a 中b", " the"]
     outputs = exported(TaggerModel, "tagging").functions["serving_default"](tf.constant(lines))
     outputs = {name: value.numpy() for name, value in outputs.items()}
@@ -127,7 +111,7 @@ def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer
     assert set(outputs["label"].ravel()) <= {b"A", b"B", b"C"}
 
 
-def test_a_tagger_reads_the_tokens_that_the_python_model_reads(tokenizer, exported):
+def test_a_tagger_reads_the_tokens_that_the_python_model_reads(eagerly, tokenizer, exported):
     lines = ["a\x00b \x00 c", "\x7f\x80\x9f ab", "the \ufffd 20 \u200b", "a\x85b\xad",
              "plaining, a.b. c-d"]
     tag = exported(TaggerModel, "tagging").functions["serving_default"]
@@ -160,14 +144,17 @@ def answers_of_run_squad(model, tokenizer, pairs, threshold=None, **settings):
 
 
 def test_answers_are_those_of_run_squad_in_passages_of_any_length(
-        make_model, vocabulary, tokenizer, exported, serve, tmp_path):
+        make_model, vocabulary, tokenizer, exported, tmp_path):
+    """Which a saved module gives in a process without this package."""
     model, rng = make_model("answer_span", vocabulary.size), random.Random(4)
     passages = [line for line in LINES if tokenizer.encode(line) and not refused(line)]
     passages += [rng.choice([" ", "\n", "\u202f "]).join(
         rng.choices(passages, k=rng.randint(2, 40))) for _ in range(20)]
     questions = [f"what {'is ' * (row % 30)}{row}?" for row in range(len(passages))]
     path = save_model(exported(AnswerModel, "answer_span"), tmp_path / "served")
-    outputs = serve(path, question=questions, passage=passages)
+    processes.Process(SERVE, [path, json.dumps({"question": questions, "passage": passages}),
+                              str(tmp_path / "out")], cwd=tmp_path).finish()
+    outputs = np.load(tmp_path / "out.npz")
     expected, windows = answers_of_run_squad(model, tokenizer, list(zip(questions, passages)),
                                              **SETTINGS[AnswerModel])
     # NumPy's strings lose the zero bytes at their end.
@@ -187,7 +174,8 @@ def refused(text):
     return any(map(unicodedata.combining, text)) or words_graph(True).is_unsure([text]).numpy()[0]
 
 
-def test_a_model_may_answer_that_there_is_no_answer(make_model, vocabulary, tokenizer, exported):
+def test_a_model_may_answer_that_there_is_no_answer(
+        eagerly, make_model, vocabulary, tokenizer, exported):
     model, settings = make_model("answer_span", vocabulary.size), SETTINGS[AnswerModel]
     pairs = [(f"what {row}?", " ".join(["plain word the"] * (1 + 3 * row)) + f" {row}.")
              for row in range(20)]
@@ -210,7 +198,7 @@ def test_an_answer_needs_a_passage(passage, exported):
 
 
 @pytest.mark.parametrize("long_text", ["truncate", "mean"])
-def test_texts_come_in_pairs(make_model, vocabulary, long_text):
+def test_texts_come_in_pairs(eagerly, make_model, vocabulary, long_text):
     ask = TextModel(make_model("classification", vocabulary.size), vocabulary, max_seq_length=30,
                     long_text=long_text).functions["pair"]
     for counts in ((1, 2), (2, 1), (1, 0), (0, 1)):
@@ -229,7 +217,7 @@ def test_inputs_have_as_many_rows(exported, counts):
         choose(tf.constant(first), tf.constant([[text, "b"] for text in second]))
 
 
-def test_no_text_and_a_short_one(exported):
+def test_no_text_and_a_short_one(eagerly, exported):
     for kind, task, inputs in ((TextModel, "encoder", 1), (TaggerModel, "tagging", 1),
                                (AnswerModel, "answer_span", 2)):
         function = exported(kind, task).functions["serving_default"]
@@ -238,36 +226,17 @@ def test_no_text_and_a_short_one(exported):
             assert {len(value) for value in outputs.values()} == {len(texts)}
 
 
-def test_a_tagger_cuts_nothing_off(exported):
+def test_a_tagger_cuts_nothing_off(eagerly, exported):
     tag = exported(TaggerModel, "tagging").functions["serving_default"]
     assert tag(tf.constant(["a " * 14]))["input_ids"].shape == (1, 16)
     with pytest.raises(tf.errors.InvalidArgumentError, match="too long; cut it"):
         tag(tf.constant(["a " * 15]))
 
 
-def test_what_the_graph_is_not_sure_of_is_refused(saved):
-    answer = tf.saved_model.load(saved).signatures["serving_default"]
+def test_what_the_graph_is_not_sure_of_is_refused(exported):
+    answer = exported(TextModel, "encoder").functions["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="younger than .* leave it out"):
         answer(tf.constant(["fine", "\ua7c0"]))
-
-
-def test_golden_lines_of_the_original(make_model, test_data, check_equal):
-    folder = test_data / "vocabs/bert-base-uncased"
-    vocabulary = Vocabulary.from_file(folder / "vocab.txt")
-    with open(test_data / "golden/tokenization_seed1.jsonl", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
-    refused = words_graph(True).is_unsure([record["text"] for record in records]).numpy()
-    assert refused.sum() < 0.02 * len(records)
-    records = [record for record, is_refused in zip(records, refused) if not is_refused]
-    model = make_model("classification", vocabulary.size)
-    outputs = TextModel(model, vocabulary, max_seq_length=64).functions["serving_default"](
-        tf.constant([record["text"] for record in records]))
-    for row, record in zip(outputs["input_ids"].numpy(), records):
-        ids = [101, *record["bert-base-uncased"][:62], 102]
-        assert row.tolist() == ids + [0] * (len(row) - len(ids))
-    check_equal({name: value[:150] for name, value in outputs.items()}, model,
-                WordpieceTokenizer(vocabulary), [(r["text"], "") for r in records[:150]])
 
 
 def test_bad_settings(make_model, vocabulary):
@@ -328,18 +297,19 @@ def check_windows(outputs, examples, model, kind, tokenizer, way):
 @pytest.mark.parametrize("kind, way", [
     ("classification", HEAD_TAIL), ("classification", MAX), ("multi_label", MEAN),
     ("regression", MEAN)])
-def test_one_text_and_two(make_model, vocabulary, tokenizer, texts, kind, way):
+def test_one_text_and_two(eagerly, make_model, vocabulary, tokenizer, texts, kind, way):
     model = make_model(kind, vocabulary.size)
     module = TextModel(model, vocabulary, max_seq_length=LENGTH, long_text=way)
-    # Plain: what is in this graph is in that of pairs.
-    outputs = module.functions["serving_default"].python_function(tf.constant(texts))
+    outputs = module.functions["serving_default"](tf.constant(texts))
     check_windows(outputs, [[(text,)] for text in texts], model, kind, tokenizer, way)
     first, second = texts[:120], texts[120:]
     outputs = module.functions["pair"](tf.constant(first), tf.constant(second))
     check_windows(outputs, [[pair] for pair in zip(first, second)], model, kind, tokenizer, way)
 
 
-@pytest.mark.parametrize("way", [HEAD_TAIL, MAX])
+# One way is traced here; the other is in tests of the command.
+@pytest.mark.parametrize("way", [
+    HEAD_TAIL, pytest.param(MAX, marks=pytest.mark.usefixtures("eagerly"))])
 def test_long_choices(make_model, vocabulary, tokenizer, texts, way):
     model = make_model("multiple_choice", vocabulary.size)
     module = ChoiceModel(model, vocabulary, max_seq_length=LENGTH, long_text=way)
@@ -352,7 +322,7 @@ def test_long_choices(make_model, vocabulary, tokenizer, texts, way):
 
 
 @pytest.mark.parametrize("way, more", [("truncate", ()), (MAX, ("windows",))])
-def test_labels_and_no_text(make_model, vocabulary, way, more):
+def test_labels_and_no_text(eagerly, make_model, vocabulary, way, more):
     module = TextModel(make_model("classification", vocabulary.size), vocabulary,
                        max_seq_length=LENGTH, labels=["no", "maybe", "yes"], long_text=way)
     outputs = module.functions["serving_default"](tf.constant([], tf.string))
