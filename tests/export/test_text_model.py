@@ -307,9 +307,7 @@ def test_one_text_and_two(eagerly, make_model, vocabulary, tokenizer, texts, kin
     check_windows(outputs, [[pair] for pair in zip(first, second)], model, kind, tokenizer, way)
 
 
-# One way is traced here; the other is in tests of the command.
-@pytest.mark.parametrize("way", [
-    HEAD_TAIL, pytest.param(MAX, marks=pytest.mark.usefixtures("eagerly"))])
+@pytest.mark.parametrize("way", [HEAD_TAIL, MAX])
 def test_long_choices(make_model, vocabulary, tokenizer, texts, way):
     model = make_model("multiple_choice", vocabulary.size)
     module = ChoiceModel(model, vocabulary, max_seq_length=LENGTH, long_text=way)
