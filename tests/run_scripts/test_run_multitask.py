@@ -118,9 +118,11 @@ def test_tasks_are_learned_together(run, folder, copy_at, tmp_path, monkeypatch,
         run("parts")
     (folder / "tokenizer_config.json").unlink()
     # With one turn, none is left out.
-    one = run("one", num_train_steps=2, do_eval=False, answer_num_turn=1)
+    few = {"tasks": ["same", "rating"], "num_train_steps": 2, "do_eval": False,
+           "answer_num_turn": 1}
+    one = run("one", **few)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
-    two = run("two", num_train_steps=2, do_eval=False, answer_num_turn=1)
+    two = run("two", **few)
     monkeypatch.undo()
     assert same(tiny.weights_at(one), tiny.weights_at(two), 1e-6)
     # The model alone is scored as it was.
@@ -304,8 +306,7 @@ def test_nothing_to_predict_is_said(run):
 def test_a_task_reads_long_texts_in_windows(folder, tmp_path):
     """Its model answers as that of one task does."""
     long = {"train_file": "long.csv", "dev_file": "long.csv", "long_text": "mean", **COLUMNS}
-    rows = {"mood": {**ROWS["mood"], "test_file": ""}, "long": long,
-            "same": {**ROWS["same"], "long_text": "max"}}
+    rows = {"long": long, "same": {**ROWS["same"], "long_text": "max"}}
     rng = random.Random(3)
     texts = [" ".join(rng.choices(WORDS, k=count)) for count in (3, 20, 7, 14)]
     write_csv(folder / "long.csv", [("a", "y"), *zip(texts, "xzxz")])
