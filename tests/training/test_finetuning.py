@@ -228,9 +228,9 @@ def scripted(values):
 
 def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, tmp_path, capsys):
     steps = {"num_train_steps": 1}
-    values = [(0.25, 0), (0.75, 0), (0.9, 1), (0.5, 0)]
-    summary = tune(num_trials=4, evaluate=scripted(values), **steps).train(examples)
-    names = [f"seed{seed}" for seed in (1, 2, 3, 4)]
+    values = [(0.25, 0), (0.75, 0), (0.9, 1)]
+    summary = tune(num_trials=3, evaluate=scripted(values), **steps).train(examples)
+    names = ["seed1", "seed2", "seed3"]
     assert counted == names and list(summary["trials"]) == names
     # A trial of one answer to all is not the best one, whatever its score.
     assert summary["best"] == "seed2" and summary["degenerate"] == ["seed3"]
@@ -247,23 +247,20 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
     kept = weights(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == summary
     # Nothing is left to do; the model is that of the best alone.
-    assert plain(tune(num_trials=4, evaluate=scripted([]), **steps).train(examples)) == (
+    assert plain(tune(num_trials=3, evaluate=scripted([]), **steps).train(examples)) == (
         plain(summary))
     assert counted == names
     assert_same(weights(tmp_path / "out"), kept)
     tune("alone", random_seed=2, evaluate=scripted([(0.1, 0)]), **steps).train(examples)
     assert_same(weights(tmp_path / "alone"), kept)
-    tune("other", random_seed=1, evaluate=scripted([(0.1, 0)]), **steps).train(examples)
-    with pytest.raises(AssertionError):
-        assert_same(weights(tmp_path / "other"), kept)
     # More trials, before and after those that are there.
-    more = tune(num_trials=6, random_seed=0, evaluate=scripted([(0.75, 0), (0.6, 0)]),
+    more = tune(num_trials=5, random_seed=0, evaluate=scripted([(0.75, 0), (0.6, 0)]),
                 **steps).train(examples)
-    assert counted[6:] == ["seed0", "seed5"] and more["best"] == "seed2"
+    assert counted[4:] == ["seed0", "seed4"] and more["best"] == "seed2"
     assert_same(weights(tmp_path / "out"), kept)
     # Fewer would not be those among which the model is the best.
-    with pytest.raises(InputError, match="trials holds seed0, seed5 from other seeds"):
-        tune(num_trials=4, **steps).check(examples)
+    with pytest.raises(InputError, match="trials holds seed0, seed4 from other seeds"):
+        tune(num_trials=3, **steps).check(examples)
 
 
 def test_a_score_that_is_no_number_is_the_least_and_ends_no_search(eagerly, tune, examples):
@@ -275,20 +272,6 @@ def test_a_score_that_is_no_number_is_the_least_and_ends_no_search(eagerly, tune
         assert found["best"] == 0.5 and math.isnan(found["mean"]) and math.isnan(found["stdev"])
     for other in (math.nan, math.inf, -math.inf):
         assert math.isnan(trials.deviation([0.5, other]))
-
-
-def test_a_run_in_a_store_that_ends_early_leaves_all_of_its_curves(
-        eagerly, tune, examples, tmp_path, monkeypatch):
-    monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "staged"))
-    # It ends between two checkpoints.
-    options = {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12, "learning_rate": 0.05,
-               "save_checkpoints_steps": 100}
-    tune("whole", **options).train(examples)
-    try:
-        tune(output_dir="memory://early/run", **options).train(examples)
-        assert evaluations(tmp_path / "whole") == evaluations("memory://early/run")
-    finally:
-        fsspec.filesystem("memory").rm("/early", recursive=True)
 
 
 @pytest.fixture(name="spoil")
@@ -309,7 +292,7 @@ def test_a_trial_that_diverges_ends_no_search(
         eagerly, tune, examples, spoil, counted, tmp_path, capsys):
     spoil.extend(["seed1", "seed3"])
     values = [(0.25, 1), (0.5, 1)]
-    options = {"num_train_steps": 2, "save_checkpoints_steps": 1}
+    options = {"num_train_steps": 1, "save_checkpoints_steps": 1}
     summary = tune(num_trials=4, evaluate=scripted(values), **options).train(examples)
     said = capsys.readouterr().out
     assert "seed1: DIVERGED: not finite in step 1, in" in said
@@ -349,12 +332,11 @@ def test_nothing_but_trials_that_diverge_is_an_error(
         tune("alone", random_seed=2, num_train_steps=1).check(examples)
 
 
-@pytest.mark.parametrize("values, is_read", [([0.2], False), ([0.2, 0.9], False),
-                                             ([0.9, 0.2], True)])
+@pytest.mark.parametrize("values, is_read", [([0.2, 0.9], False), ([0.9, 0.2], True)])
 def test_the_best_trial_is_read_again_unless_it_was_the_last(
         eagerly, tune, examples, dev, tmp_path, monkeypatch, values, is_read):
     """The answers are those of the file; the model that was just trained gives them once."""
-    tuning = tune(num_train_steps=2, num_trials=len(values), evaluate=scripted(
+    tuning = tune(num_train_steps=1, num_trials=len(values), evaluate=scripted(
         [(value, 0) for value in values]))
     tuning.train(examples)
     path = str(tmp_path / "out" / "model.keras")
@@ -459,7 +441,8 @@ class Killed(BaseException):
 
 
 def killed_at(number, monkeypatch, work):
-    """Does `work` until so many files have got their final names; returns whether it ended."""
+    """Does `work` until so many files have got their final names; returns what it does at its end.
+    """
     left, replace = iter(range(number)), os.replace
 
     def counting(*args):
@@ -470,10 +453,9 @@ def killed_at(number, monkeypatch, work):
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", counting)
         try:
-            work()
+            return work()
         except Killed:
-            return False
-    return True
+            return None
 
 
 def evaluations(folder):
@@ -483,42 +465,43 @@ def evaluations(folder):
 @pytest.mark.parametrize("options", [
     {"num_trials": 2, "num_train_steps": 2},
     {"early_stopping": 1, "eval_steps": 1, "num_train_steps": 6, "learning_rate": 0.05}])
-def test_killed_anywhere_it_ends_the_same(eagerly, tune, examples, tmp_path, monkeypatch, options):
+def test_killed_anywhere_it_ends_the_same(
+        eagerly, tune, examples, tmp_path, monkeypatch, written, options):
     options = {**options, "iterations_per_loop": 1, "save_checkpoints_steps": 1}
     expected = plain(tune("whole", **options).train(examples))
-    kept = weights(tmp_path / "whole")
+    points, kept = (1, 2 * len(written) // 3), weights(tmp_path / "whole")
     expected_lines = evaluations(tmp_path / "whole")
-    first, stride = 1, 9
-    for folder in itertools.count():
-        tuning = tune(str(folder), **options)
-        ended, kills = killed_at(first, monkeypatch, functools.partial(tuning.train, examples)), 0
-        if ended:
-            break
+    for first in points:
+        folder = tmp_path / str(first)
+        train = functools.partial(tune(folder.name, **options).train, examples)
+        assert killed_at(first, monkeypatch, train) is None
         # Killed again as it goes on.
-        while not killed_at(17, monkeypatch, functools.partial(tuning.train, examples)):
-            kills += 1
-            assert kills < 20
-        summary = tune(str(folder), **options).train(examples)
+        summary = killed_at(17, monkeypatch, train) or train()
         assert plain(summary) == expected
-        assert_same(weights(tmp_path / str(folder)), kept)
-        assert evaluations(tmp_path / str(folder)) == expected_lines
-        assert not list((tmp_path / str(folder)).rglob("*.safetensors"))
-        first += stride
-    assert folder > 1
+        assert_same(weights(folder), kept)
+        assert evaluations(folder) == expected_lines
+        assert not list(folder.rglob("*.safetensors"))
 
 
-def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys):
+def test_a_run_that_ends_early_may_be_stopped_and_leaves_its_curves_in_a_store(
+        eagerly, tune, examples, tmp_path, monkeypatch, capsys):
     options = {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12, "learning_rate": 0.05,
                "save_checkpoints_steps": 100}
     expected = plain(tune("whole", **options).train(examples))
     ended = expected["trials"]["seed1"]["step"] + 2
-    for step in (*range(1, ended, 2), ended):       # at which the next evaluation ends it
+    for step in (3, ended):       # at which the next evaluation ends it
         found = tune("stopped", **options, stop_at_step=step).train(examples)
         if step < ended:
             assert f"stopped at --stop_at_step={step}; to resume" in capsys.readouterr().out
             assert found is None and not (tmp_path / "stopped" / "model.keras").exists()
-    assert plain(found) == plain(tune("stopped", **options).train(examples)) == expected
+    assert plain(found) == expected
     assert_same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
+    monkeypatch.setenv("BERT_TF_STAGE_FOLDER", str(tmp_path / "staged"))
+    try:        # it ends between two checkpoints
+        tune(output_dir="memory://early/run", **options).train(examples)
+        assert evaluations(tmp_path / "whole") == evaluations("memory://early/run")
+    finally:
+        fsspec.filesystem("memory").rm("/early", recursive=True)
 
 
 def test_damaged_and_missing_best_weights_are_told(eagerly, tune, examples, tmp_path):
@@ -560,14 +543,14 @@ def test_a_resumed_trial_adds_its_seconds_up(eagerly, tune, examples, monkeypatc
     {"adv_train": "smart", "adv_noise_var": 0.01, "weight_average": "swa", "optimizer": "radam"},
     {"adv_train": "freelb", "weight_average": "ema", "adv_steps": 2}])
 def test_stopped_in_adversarial_training_it_goes_on(eagerly, tune, examples, tmp_path, capsys, way):
-    way = {**way, "num_train_steps": 3, "learning_rate": 0.05}
+    way = {**way, "num_train_steps": 2, "learning_rate": 0.05}
     expected = plain(tune("whole", **way).train(examples))
     assert f"adversarial training ({way['adv_train']}): each step takes" in capsys.readouterr().out
-    assert tune("stopped", **way, stop_at_step=2).train(examples) is None
+    assert tune("stopped", **way, stop_at_step=1).train(examples) is None
     assert plain(tune("stopped", **way).train(examples)) == expected
     assert_same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
     with pytest.raises(InputError, match=r"--adv_train \("):
-        tune("whole", num_train_steps=3, learning_rate=0.05).train(examples)
+        tune("whole", num_train_steps=2, learning_rate=0.05).train(examples)
 
 
 # Early stopping
@@ -577,7 +560,7 @@ def goodness(line):
     return not line["degenerate"], line["dev/closeness"]
 
 
-@pytest.mark.parametrize("patience, steps", [(2, 40), (9, 11)])
+@pytest.mark.parametrize("patience, steps", [(2, 40), (9, 5)])
 def test_early_stopping_keeps_the_best_evaluation(
         eagerly, tune, examples, tmp_path, patience, steps):
     tuning = tune(early_stopping=patience, eval_steps=2, num_train_steps=steps,
@@ -621,14 +604,10 @@ def one_by_one(trainer, examples):
         yield trainer.learner({n: tf.constant(v) for n, v in batch.items()})[objective.name][0]
 
 
-@pytest.mark.parametrize("kind, devices", [("classification", 1), ("tagging", 2)])
-def test_prediction_is_that_of_each_example_alone(dev, mirrored, tmp_path, kind, devices):
-    examples = dev if kind == "classification" else write_records(
-        str(tmp_path / "records"), 21, 3, kind)
-    head = Tagging if kind == "tagging" else Classification
-    tuning = FineTuning(FineTuneSettings(output_dir=str(tmp_path)),
-                        mirrored if devices == 2 else ONE, CONFIG,
-                        lambda config, dtype: head(config, 2, dtype=dtype), None, "", DEFAULTS)
+def test_prediction_is_that_of_each_example_alone(mirrored, tmp_path):
+    examples = write_records(str(tmp_path / "records"), 15, 3, "tagging")
+    tuning = FineTuning(FineTuneSettings(output_dir=str(tmp_path)), mirrored, CONFIG,
+                        lambda config, dtype: Tagging(config, 2, dtype=dtype), None, "", DEFAULTS)
     trainer = tuning.make_trainer(FineTuneSettings(
         output_dir=str(tmp_path), num_train_steps=1, learning_rate=1.0, random_seed=3))
     expected = [np.asarray(logits) for logits in one_by_one(trainer, examples)]
@@ -636,10 +615,8 @@ def test_prediction_is_that_of_each_example_alone(dev, mirrored, tmp_path, kind,
         found, losses = predict(trainer, examples, batch_size)
         for row, logits in enumerate(expected):
             length = examples.lengths[row]
-            mine = found["logits"][row][:length] if kind == "tagging" else found["logits"][row]
-            assert mine == pytest.approx(logits, rel=1e-5, abs=1e-5)
-        labels, weight = (examples[name] for name in (
-            "label_ids", "label_weights" if kind == "tagging" else "is_real_example"))
+            assert found["logits"][row][:length] == pytest.approx(logits, rel=1e-5, abs=1e-5)
+        labels, weight = (examples[name] for name in ("label_ids", "label_weights"))
         given = np.maximum(found["probabilities"], 1e-30).reshape(len(labels), -1, 2)
         losses_of = -np.log(np.take_along_axis(given, labels[..., None], -1)[..., 0])
         assert losses["loss"] == pytest.approx(
