@@ -71,12 +71,12 @@ def test_a_run_grows_by_the_tokens_it_has_read_and_resumes_to_the_last_bit(
         [int(tensors["trainer/tokens"]) for tensors, _ in saved]))
     assert np.diff(taken).tolist() == [2 * growing_batch(at, 1, 4, 150)[0] for at in tokens[:-1]]
     assert {*np.diff(taken).tolist()} == {2, 4, 6, 8}
-    # Other pauses than those for checkpoints, too.
-    train("broken", stop_at_step=3, save_checkpoints_steps=100)
-    (tensors, extra), = train("broken", save_checkpoints_steps=100)[1:]
-    assert {**extra, "run": None} == {**saved[-1][1], "run": None}
-    assert all(np.array_equal(tensors[name], value) for name, value in saved[-1][0].items())
-    if not is_packed:       # a graph takes batches of several sizes, too
+    if is_packed:       # other pauses than those for checkpoints, too
+        train("broken", stop_at_step=3, save_checkpoints_steps=100)
+        (tensors, extra), = train("broken", save_checkpoints_steps=100)[1:]
+        assert {**extra, "run": None} == {**saved[-1][1], "run": None}
+        assert all(np.array_equal(tensors[name], value) for name, value in saved[-1][0].items())
+    else:               # a graph takes batches of several sizes, too
         tf.config.run_functions_eagerly(False)
         steps = int(np.flatnonzero(np.diff(taken) > 2)[0]) + 1
         (tensors, extra), = train("graph", stop_at_step=steps, save_checkpoints_steps=100)

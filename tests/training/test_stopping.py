@@ -74,7 +74,7 @@ def test_a_loop_of_many_steps_is_left_at_the_next_one(run, monkeypatch, tmp_path
 
 
 def test_steps_are_taken_while_a_checkpoint_is_written(eagerly, run, monkeypatch, tmp_path):
-    """A store that takes as long for a write as four further steps."""
+    """A store that takes as long for a write as two further steps."""
     written, far_enough = [], threading.Event()
     write = checksummed.write
 
@@ -84,25 +84,26 @@ def test_steps_are_taken_while_a_checkpoint_is_written(eagerly, run, monkeypatch
         written.append(int(tensors["trainer/step"]))
 
     monkeypatch.setattr(checksummed, "write", write_slowly)
-    running = run(iterations_per_loop=1, save_checkpoints_steps=4)
+    running = run(iterations_per_loop=1, num_train_steps=4, save_checkpoints_steps=2)
     train = running._trainer.train
 
     def notice(*args):
         metrics = train(*args)
-        if running.step == 8:
+        if running.step == 4:
             assert not written
             far_enough.set()
         return metrics
 
     monkeypatch.setattr(running._trainer, "train", notice)
     running.train()
-    assert written == [4, 8] == steps(tmp_path)
+    assert written == [2, 4] == steps(tmp_path)
     # What was written is the state of the step, not of the time.
-    again = run(save_checkpoints_steps=4, stop_at_step=4, output_dir=str(tmp_path / "four"))
-    (tmp_path / "four").mkdir()
+    again = run(num_train_steps=4, save_checkpoints_steps=2, stop_at_step=2,
+                output_dir=str(tmp_path / "two"))
+    (tmp_path / "two").mkdir()
     again.train()
     with open(resume.checkpoints(str(tmp_path))[0], "rb") as file:
-        assert file.read() == last_bytes(tmp_path / "four")
+        assert file.read() == last_bytes(tmp_path / "two")
 
 
 def test_an_error_of_writing_stops_the_run(eagerly, run, monkeypatch, tmp_path):

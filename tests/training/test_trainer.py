@@ -67,21 +67,13 @@ def test_metrics_are_means(reference):
     assert 0 <= metrics["masked_lm/accuracy"] <= 1
 
 
-@pytest.mark.parametrize("optimizer", ["lamb", "muon"])
-def test_two_replicas_equal_one_device_with(optimizer, eagerly, records, mirrored):
-    trainer, metrics = run(records, optimizer=optimizer, **EXACT)
-    check_equal(tiny.weights(trainer), metrics, records, strategy=mirrored, optimizer=optimizer)
-
-
 @pytest.mark.parametrize("options", [{"accumulation": 4}, {"jit_compile": True}])
 def test_parts_and_compilation_change_nothing(eagerly, records, reference, options):
     tf.config.run_functions_eagerly("jit_compile" not in options)
     check_equal(*reference, records, **options)
 
 
-@pytest.mark.parametrize("on_replicas", [False, True])
-def test_layers_that_are_computed_again_change_nothing(
-        eagerly, records, mirrored, monkeypatch, on_replicas):
+def test_layers_that_are_computed_again_change_nothing(eagerly, records, mirrored, monkeypatch):
     calls = []
     call = TransformerLayer.call
 
@@ -90,7 +82,7 @@ def test_layers_that_are_computed_again_change_nothing(
         return call(self, *args)
 
     monkeypatch.setattr(TransformerLayer, "call", count)
-    options = {**EXACT, "dropout": 0.1, "steps": 1, "strategy": mirrored if on_replicas else None}
+    options = {**EXACT, "dropout": 0.1, "steps": 1, "strategy": mirrored}
     kept, metrics = run(records, **options)
     once = len(calls)
     again, found = run(records, rematerializes=True, **options)
@@ -140,16 +132,13 @@ def test_replicas_parts_and_steps_have_different_dropout(eagerly, records, mirro
 def test_evaluation_counts_every_record_once(eagerly, records, mirrored):
     features = tiny.write_records(records.paths[0] + ".odd", 21, seed=4)
     odd = RecordSet.open(records.paths[0] + ".odd", "input_file")
-    expected = None
-    for strategy in (None, mirrored):
-        trainer = tiny.trainer(strategy)
-        found = trainer.evaluate(trainer.distribute(
-            lambda worker, workers, replicas: odd.evaluation_batches(8, 0, replicas)))
-        if expected is None:
-            whole = trainer.learner.measure(tiny.batch(features, slice(None)))
-            expected = {f"{name}/{kind}": float(total / count) for name, kinds in whole.items()
-                        for kind, (total, count) in kinds.items()}
-        assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    whole = tiny.trainer().learner.measure(tiny.batch(features, slice(None)))
+    expected = {f"{name}/{kind}": float(total / count) for name, kinds in whole.items()
+                for kind, (total, count) in kinds.items()}
+    trainer = tiny.trainer(mirrored)
+    found = trainer.evaluate(trainer.distribute(
+        lambda worker, workers, replicas: odd.evaluation_batches(8, 0, replicas)))
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
 
 
 def test_perplexity_is_that_of_the_logits(eagerly, records):
@@ -177,16 +166,6 @@ def test_nothing_predicted_has_no_perplexity(eagerly, records):
     assert found["masked_lm/loss"] == 0 and "masked_lm/perplexity" not in found
 
 
-def test_a_loss_that_is_not_finite_is_named_by_its_step(eagerly, records):
-    trainer = tiny.trainer(rate=1e3)
-    batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1)))
-    trainer.train(batches, 2)
-    variable = trainer.learner.trainable_variables[0]
-    variable.assign(np.full(variable.shape, np.nan))
-    with pytest.raises(InputError, match="step 3 "):
-        trainer.train(batches, 4)
-
-
 def test_float16_finds_a_loss_scale_and_learns(records):
     trainer = tiny.trainer(dtype="mixed_float16")
     batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1)))
@@ -199,12 +178,12 @@ def test_float16_finds_a_loss_scale_and_learns(records):
     assert last["loss"] < 0.8 * first["loss"]
 
 
-def test_bfloat16_learns_and_keeps_float32_weights(records):
+def test_bfloat16_learns_and_keeps_float32_weights(eagerly, records):
     trainer, first = run(records, dtype="mixed_bfloat16")
     assert {v.dtype for v in trainer.learner.trainable_variables} == {"float32"}
     assert trainer.learner.encoder.compute_dtype == "bfloat16"
     batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 40, BATCH, 1)))
-    assert trainer.train(batches, 60)["loss"] < first["loss"]
+    assert trainer.train(batches, 8)["loss"] < first["loss"]
 
 
 def test_the_compiled_step_has_no_dynamic_shape(records):

@@ -77,9 +77,8 @@ def batches(trainer, records, taken=0):
         3, taken, BATCH, replicas, worker, workers)))
 
 
-@pytest.mark.parametrize("layers", [1, -1])
-def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(eagerly, layers, records, tmp_path):
-    trainer = make_trainer(layers)
+def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(eagerly, records, tmp_path):
+    trainer = make_trainer(1)
     before = values(trainer.learner)
     trainer.train(batches(trainer, records), 1)
     path = tiny.save_checkpoint(tmp_path, trainer, {}, 1)
@@ -90,7 +89,7 @@ def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(eagerly, layers, 
         assert np.array_equal(value, after[name]) == (name not in trained), name
     assert len(trainer.optimizer._momentums) == len(trained) < len(before)
 
-    again = make_trainer(layers)
+    again = make_trainer(1)
     for variable in again.learner.weights:      # all of them come from the checkpoint
         variable.assign(variable * 0 + 7)
     resume.restore(path, again)
