@@ -327,12 +327,6 @@ def test_embeddings_are_trained(folder, eagerly, capsys):
     assert np.array_equal(table, seen["encoder"].embedding_table.numpy())
 
 
-def test_a_model_of_ids_is_exported(folder):
-    run(find_command("export.md", "bert-export-model"), init_checkpoint="run/model.keras",
-        vocab_file="vocab.txt", format="ids", task="encoder", labels=None, max_seq_length=16)
-    assert (folder / "serving" / "questions" / "1" / "saved_model.pb").exists()
-
-
 # English: phrases that hide the noun, and long sentences.
 
 _BANNED = ("those of", "that of", "of which", "goes on", "of its own", "of their own", "drawn anew")
