@@ -70,8 +70,7 @@ def manifest_of(output):
     return data.manifest.load_manifest(str(output / "records" / "input.manifest.json"))
 
 
-@pytest.mark.parametrize("heads", [
-    (), (MaskedLM,), (SentencePrediction,), (MaskedLM, SentencePrediction)])
+@pytest.mark.parametrize("heads", [(MaskedLM,), (SentencePrediction,)])
 def test_the_heads_that_are_there_are_trained(heads, model, text, tmp_path, capsys):
     is_paired = SentencePrediction in heads
     terms = {"masked_lm", *(["next_sentence"] if is_paired else [])}
@@ -103,16 +102,17 @@ def test_a_text_of_less_than_a_batch_is_told_before_training(model, text, tmp_pa
 def test_the_command_resumes_bit_for_bit_and_ends_in_a_folder_of_a_model(
         model_type, model, text, tmp_path, capsys):
     folder = model(model_type)
-    expected = train(folder, text, tmp_path / "whole")
-    train(folder, text, tmp_path / "killed", stop_at_step=2)
-    again = train(folder, text, tmp_path / "killed")
-    assert "resuming at step 2" in capsys.readouterr().out
-    assert_same(again, expected)
+    expected = train(folder, text, tmp_path / "whole", steps=3)
+    if model_type == "bert":
+        train(folder, text, tmp_path / "killed", steps=3, stop_at_step=2)
+        again = train(folder, text, tmp_path / "killed", steps=3)
+        assert "resuming at step 2" in capsys.readouterr().out
+        assert_same(again, expected)
     before, after = open_model(folder), open_model(str(tmp_path / "whole"))
     assert after.config == before.config
     assert after.tokenizer.vocabulary.agrees(before.tokenizer.vocabulary)
     assert after.tokenizer.describe() == before.tokenizer.describe()
-    # The run began with the model: 4 steps of a small rate leave it near.
+    # The run began with the model: 3 steps of a small rate leave it near.
     start, end = (opened.weights.tensors["encoder/layer_0/output/dense/kernel"].read()
                   for opened in (before, after))
     assert 0 < np.abs(start - end).max() < 1e-3
@@ -149,10 +149,11 @@ def test_a_folder_of_hugging_face_and_its_configuration(model, text, tmp_path):
         values = json.load(file)
     with open(config, "w", encoding="utf-8") as file:
         json.dump({**values, "_name_or_path": "x", "transformers_version": "5.0"}, file)
-    expected = train(folder, text, tmp_path / "one")
+    expected = train(folder, text, tmp_path / "one", steps=2)
     records = str(tmp_path / "one" / "records" / "input.manifest.json")
     for name, more in (("two", {"bert_config_file": config}), ("three", {})):
-        same = train(folder, records, tmp_path / name, do_train=True, terms=["masked_lm"], **more)
+        same = train(folder, records, tmp_path / name, steps=2, do_train=True,
+                     terms=["masked_lm"], **more)
         assert_same(same, expected)
     assert checkpoints.read_config_file(config) == checkpoints.read_config(folder)
 
@@ -237,15 +238,17 @@ def test_networks_without_masked_words_are_refused(text, tmp_path):
         train(str(folder), text, tmp_path / "out")
 
 
-def test_a_held_out_text_is_scored_before_and_after(model, text, tmp_path):
+def test_a_held_out_text_is_scored_before_and_after(model, text, tmp_path, capsys):
     folder = model()
-    train(folder, text, tmp_path / "out", eval_input_file=[text], do_eval=True, do_train=True)
+    train(folder, text, tmp_path / "out", steps=1, eval_input_file=[text], do_eval=True,
+          do_train=True)
     assert (tmp_path / "out" / "records" / "eval.tfrecord").exists()
     for each in (model(name="wide", hidden_size=48), folder):       # one after the other
         given = PretrainingFlags(input_file=[text], init_checkpoint=each, do_eval=True,
                                  max_seq_length=tiny.LENGTH, max_predictions_per_seq=3)
         run_pretraining.main(given, TrainSettings(output_dir=str(tmp_path / "before")))
         assert "masked_lm_accuracy" in (tmp_path / "before" / "eval_results.txt").read_text()
+        assert "\nrecords at step 0: loss" in capsys.readouterr().out     # none is trained on
     assert not (tmp_path / "before" / "model.keras").exists()
 
 

@@ -121,7 +121,7 @@ def test_text_to_report(eagerly, tmp_path, monkeypatch, capsys):
     rng, words = random.Random(0), "the small house of a tree near every old walk was green".split()
     (tmp_path / "mine.txt").write_text("\n\n".join("\n".join(
         " ".join(rng.choices(words, k=9)).capitalize() + "." for _ in range(4))
-        for _ in range(150)) + "\n")
+        for _ in range(60)) + "\n")
     job = {"input_file": [str(tmp_path / "mine.txt")], "output_dir": str(tmp_path / "out"),
            "num_train_steps": 2, "working_dir": str(tmp_path)}
     monkeypatch.chdir(tmp_path)
