@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.objectives.classification import Classification
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.optimizers.table import OPTIMIZERS, PROGRESSIVE
-from tests.training.test_learner import CONFIG, make_batch, make_learner
+from tests.training.test_learner import CONFIG, make_batch
 
 RATE, PARTS = 0.05, 4
 # The first of each class, and other forms of Adam's correction.
@@ -178,9 +178,9 @@ def test_weights_stay_where_no_step_was_taken():
         assert all(map(np.array_equal, before, model.get_weights()))
 
 
-OPTIONS = [{"gradient_accumulation_steps": 2, "use_ema": True},
-           {"use_ema": True, "ema_overwrite_frequency": 2}, {"average": "ema"},
-           {"loss_scale_factor": 64.0, "skip_nonfinite": True}]
+OPTIONS = [{"use_ema": True, "ema_overwrite_frequency": 2},
+           {"gradient_accumulation_steps": 2, "average": "ema", "loss_scale_factor": 64.0,
+            "skip_nonfinite": True}]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -194,10 +194,13 @@ def test_two_devices_take_the_steps_of_one(options, mirrored):
         assert np.allclose(one, other, rtol=1e-5)
 
 
-def learn(make, batch, strategy, **options):
-    """The losses of a learner's `fit` and `evaluate`, and the change of its weights."""
+def learn(batch, strategy, **options):
+    """The losses of a classifier's `fit` and `evaluate`, and the change of its weights."""
+    config = dataclasses.replace(CONFIG, num_hidden_layers=1)
+    keras.utils.set_random_seed(3)
     with strategy.scope() if strategy else contextlib.nullcontext():
-        learner = make(dataclasses.replace(CONFIG, num_hidden_layers=1))
+        learner = bert_tf.Learner(bert_tf.BertEncoder(config), [
+            Classification(config, 2, dropout_rate=0.0, class_weights=[1.0, 3.0])])
         learner.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
     before = learner.get_weights()
     arrays = {name: np.asarray(value) for name, value in batch.items()}
@@ -206,18 +209,11 @@ def learn(make, batch, strategy, **options):
     return [*found, *(new - old for new, old in zip(learner.get_weights(), before))]
 
 
-def classifier(config):
-    keras.utils.set_random_seed(3)
-    return bert_tf.Learner(bert_tf.BertEncoder(config), [
-        Classification(config, 2, dropout_rate=0.0, class_weights=[1.0, 3.0])])
-
-
-@pytest.mark.parametrize("make, rows", [(make_learner, 4), (classifier, 7)])
-def test_a_learner_takes_the_steps_of_one_device(make, rows, mirrored):
-    """The replicas have other numbers of predictions, of examples and of weights."""
-    batch = make_batch(rows)
-    batch["label_ids"] = tf.constant([0, 1, 1, 1, 0, 1, 0][:rows])
-    batch["is_real_example"] = tf.constant([1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0][:rows])
-    one, two = (learn(make, batch, strategy, batch_size=4) for strategy in (None, mirrored))
+def test_a_learner_takes_the_steps_of_one_device(mirrored):
+    """The replicas have other numbers of examples and of weights."""
+    batch = make_batch(7)
+    batch["label_ids"] = tf.constant([0, 1, 1, 1, 0, 1, 0])
+    batch["is_real_example"] = tf.constant([1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0])
+    one, two = (learn(batch, strategy, batch_size=4) for strategy in (None, mirrored))
     for alone, together in zip(one, two):
         assert np.allclose(alone, together, rtol=1e-4, atol=1e-6)
