@@ -148,19 +148,13 @@ def test_a_stop_before_the_first_evaluation_is_no_error(run, capsys):
 
 def test_a_run_that_was_begun_without_early_stopping_goes_on_with_it(run, capsys):
     run(stop_at_step=2, do_eval=False)
-    run(stop_at_step=3, eval_steps=1, early_stopping=2)
+    folder = run(stop_at_step=3, eval_steps=1, early_stopping=2)
     said = capsys.readouterr().out
     assert "resuming at step 2" in said and "another --early_stopping (0, now 2)" in said
     assert "ended at step 3 of 24; the weights of step 3 are the best" in said
-
-
-def test_a_run_goes_on_with_more_evaluations_than_it_began_with(run, capsys):
-    run(stop_at_step=2, eval_steps=12, early_stopping=2)
-    folder = run(stop_at_step=3, eval_steps=1, early_stopping=2)
-    assert "resuming at step 2" in capsys.readouterr().out
     (folder / "best.safetensors").unlink()
     with pytest.raises(InputError, match="best.safetensors is not there, .* Put the file back"):
-        run(stop_at_step=4, eval_steps=12, early_stopping=2)
+        run(stop_at_step=4, eval_steps=2, early_stopping=2)
 
 
 def test_a_flag_that_changes_nothing_is_refused(run):
@@ -203,13 +197,12 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
     learner = bert_tf.open_model(model, finetuned=True).learner()
     predictor = bert_tf.Predictor(str(model))
     for row, layer in enumerate(attentions(learner.encoder).values()):
-        whole = layer.output_.kernel.numpy()
-        for head in range(2):
-            layer.output_.kernel.assign(whole * (np.arange(16) // 8 != head)[:, None])
-            texts = bert_tf.Predictor.from_learner(
-                learner, predictor._tokenizer, predictor.saved_task)(list(PAIRS))
-            right = np.mean([text["text"] == wanted for text, wanted in zip(texts, PAIRS.values())])
-            assert found["without_head"][row][head] == pytest.approx(100 * right)
+        whole, head = layer.output_.kernel.numpy(), row % 2
+        layer.output_.kernel.assign(whole * (np.arange(16) // 8 != head)[:, None])
+        texts = bert_tf.Predictor.from_learner(
+            learner, predictor._tokenizer, predictor.saved_task)(list(PAIRS))
+        right = np.mean([text["text"] == wanted for text, wanted in zip(texts, PAIRS.values())])
+        assert found["without_head"][row][head] == pytest.approx(100 * right)
         layer.output_.kernel.assign(whole)
     job = functools.partial(prune.PruneFlags, model_dir=str(model),
                             output_dir=str(tmp_path / "prune"), prune_percent=["50", "100"])
