@@ -7,6 +7,7 @@ Without --text, each line of --input_file is a text, or two texts with " ||| " b
 model is the output of bert-run-pretraining, or a checkpoint of any format with a masked LM.
 """
 
+import collections
 import dataclasses
 import json
 import os
@@ -72,6 +73,7 @@ def main(job: FillMaskFlags) -> None:
     example_files.check_files(job.input_file, job.output_file)
     if job.input_file != STANDARD:
         forms.check_lines(job.input_file)
+        collections.deque(read_lines(job.input_file), 0)    # errors come before the model is read
     make_folder(os.path.dirname(job.output_file), "output_file")
     fill = bert_tf.FillMask(job.init_checkpoint, job.batch_size, vocab_file=job.vocab_file,
                             do_lower_case=job.do_lower_case, mask=job.mask)

@@ -11,9 +11,9 @@ If the name of the input has no such extension, its first lines show the format;
 names another. Memory does not grow with the input.
 """
 
+import collections
 import dataclasses
 import functools
-import itertools
 import os
 
 import bert_tf
@@ -110,7 +110,7 @@ def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: 
 
 
 def main(job: PredictFlags) -> None:
-    """Checks the folder and the first examples, opens the model, and predicts piece by piece."""
+    """Checks the folder and all lines of a file, opens the model, and predicts piece by piece."""
     job = dataclasses.replace(
         job, input_file=example_files.readable(job.input_file, job.input_format))
     example_files.check_files(job.input_file, job.output_file)
@@ -131,8 +131,8 @@ def main(job: PredictFlags) -> None:
         form = forms.ANNOTATIONS
     to = job.output_format or example_files.format_of(job.output_file, _OUTPUTS.get(form, form))
     rows = read_rows(job, saved, form, omissions)
-    if job.input_file != STANDARD:      # errors of the file are raised before TensorFlow is loaded
-        rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
+    if job.input_file != STANDARD:      # errors of all lines are raised before a model is loaded
+        collections.deque(read_rows(job, saved, form, Omissions(job.skip_malformed_lines)), 0)
     make_folder(os.path.dirname(job.output_file), "output_file")
     predictor = predictor or bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
     count = example_files.answer_rows(

@@ -232,6 +232,9 @@ def test_no_structured_file_is_read_line_by_line(model, tmp_path):
     (tmp_path / "in").write_text('[\n {"text": "a [MASK]"}\n]')
     with pytest.raises(InputError, match="in is JSON, and one text per line is read here"):
         fill_mask.main(FillMaskFlags(init_checkpoint="", input_file=str(tmp_path / "in")))
+    (tmp_path / "in").write_bytes(b"a\n\xff")
+    with pytest.raises(InputError, match="in, line 2, byte 1 is not UTF-8"):
+        fill_mask.main(FillMaskFlags(init_checkpoint="", input_file=str(tmp_path / "in")))
     for name, form in (("in.conll.gz", "tagged words"), ("in.ann", "a file of brat")):
         content = gzip.compress(b"a O\n") if name.endswith(".gz") else "T1\tA 0 1\ta\n"
         with pytest.raises(InputError, match=f"{name} is {form}, which is for taggers"):
@@ -294,11 +297,13 @@ def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
     ({"input_format": "lines", "header": True}, "--header is for tables, and .*in.csv"),
     ({"input_format": "lines", "skip_malformed_lines": True}, "--skip_malformed_lines is for tabl"),
     ({}, "--text_a_column must be given: it"), ({"text_a_column": "b"}, "no column 'b'"),
-    ({"text_a_column": "a", "output_file": "/dev/null/x.csv"}, "--output_file: can't write")])
+    ({"text_a_column": "a"}, "in.csv, line 3 has 2 columns"),
+    ({"text_a_column": "a", "skip_malformed_lines": True, "output_file": "/dev/null/x.csv"},
+     "--output_file: can't write")])
 def test_what_is_missing_is_told_before_a_model_is_loaded(
         model, tmp_path, monkeypatch, flags, part):
     monkeypatch.setattr(bert_tf, "Predictor", None)
-    (tmp_path / "in.csv").write_text("a\nx\n")
+    (tmp_path / "in.csv").write_text("a\nx\ny,z\n")
     with pytest.raises(InputError, match=part):
         predict.main(PredictFlags(**{
             "init_checkpoint": model[0], "input_file": str(tmp_path / "in.csv"),
