@@ -53,8 +53,8 @@ def config_of(given: Mapping[str, Any]) -> Sizes:
     if file:
         return checkpoints.read_config_file(file)
     path = fetched(given.get("init_checkpoint", ""))
-    if found := keras_file.find(path):
-        return keras_file.read_config(found)
+    if file := keras_file.find(path):
+        return keras_file.read_config(file)
     return checkpoints.read_config(path)
 
 
