@@ -47,12 +47,44 @@ def test_the_cross_entropy_and_its_gradient_are_those_of_float64(shape, spread):
 
 
 @ON_TENSORFLOW
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float32"])
+@pytest.mark.parametrize("jit", [False, True])
+def test_the_cross_entropy_of_labels_of_any_type_and_sizes_that_a_graph_does_not_know(dtype, jit):
+    import tensorflow as tf
+
+    @tf.function(jit_compile=jit, autograph=False, input_signature=[
+        tf.TensorSpec([None], dtype), tf.TensorSpec([None, None])])
+    def run(labels, logits):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            losses = cross_entropy(labels, logits)
+        return losses, tape.gradient(losses, logits)
+
+    rng = np.random.default_rng(3)
+    logits, labels = rng.normal(size=(6, 5)).astype("float32"), np.array([0, 1] * 3).astype(dtype)
+    likely = log_softmax(logits.astype(float), axis=-1)
+    losses, slope = run(labels, logits)
+    np.testing.assert_allclose(losses, -likely[range(6), labels.astype(int)], rtol=1e-5)
+    np.testing.assert_allclose(slope, np.exp(likely) - np.eye(5)[labels.astype(int)], atol=1e-6)
+
+
+@ON_TENSORFLOW
 @pytest.mark.parametrize("label", [-1, 3])
 def test_a_label_that_is_no_class_has_no_cross_entropy(label):
     import tensorflow as tf
 
+    logits = tf.Variable(np.zeros((2, 3), "float32"))
     with pytest.raises(tf.errors.InvalidArgumentError):
-        cross_entropy(np.array([label]), np.zeros((1, 3), "float32"))
+        cross_entropy(np.array([label, 1]), logits)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def run():
+        with tf.GradientTape() as tape:
+            losses = cross_entropy(np.array([label, 1]), logits)
+        return losses, tape.gradient(losses, logits)
+
+    for values in run():
+        np.testing.assert_array_equal(np.isnan(values).reshape(2, -1).all(1), [True, False])
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
