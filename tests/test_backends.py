@@ -86,6 +86,24 @@ def test_networks_and_objectives(backend, expected, tmp_path):
             check(name, found.get(name), expected.get(name))
 
 
+ANY_LENGTH = """
+import keras
+from bert_tf import config, networks
+network = networks.build(config.DebertaConfig(
+    9, 8, 1, 2, 8, type_vocab_size=0, position_buckets=4, relative_attention=True,
+    pos_att_type=("p2c", "c2p"), share_att_key=True, position_biased_input=False))
+outputs = network({"input_ids": keras.Input((None,), dtype="int32")})
+assert outputs["sequence_output"].shape == (None, None, 8)
+"""
+
+
+@pytest.mark.peer
+@on("jax", "torch")
+def test_deberta_in_a_functional_model_reads_texts_of_any_length(backend):
+    result = run(backend, "-c", ANY_LENGTH)
+    assert result.returncode == 0, result.stderr
+
+
 def check(name, found, expected):
     """Checks that two results are equal; a gradient may be zeros or be left out."""
     if found is None or expected is None:

@@ -53,8 +53,10 @@ def custom_gradient(function: Callable) -> Callable:
 
 
 def piece(x: Tensor, axis: int, start: Any, size: Any) -> Tensor:
-    """Returns `size` elements of an axis from `start` on. TensorFlow's gradient of an index takes
-    several times as long."""
+    """Returns `size` elements of an axis, counted from the first, from `start` on. TensorFlow's
+    gradient of an index takes several times as long; JAX's slice must know the size."""
+    if keras.config.backend() != "tensorflow":
+        return x[(slice(None),) * axis + (slice(start, start + size),)]
     starts, sizes = [0] * len(x.shape), list(ops.shape(x))
     starts[axis], sizes[axis] = start, size
     return ops.slice(x, starts, sizes)
