@@ -14,7 +14,7 @@ from bert_tf.tasks import task as tasks
 from bert_tf.tasks.libraries import read_library
 from bert_tf.tasks.named import OF_SUITES, TASKS, configuration, placed
 from bert_tf.tasks.split_records import Source
-from bert_tf.tasks.squad import read_answers, read_paragraphs
+from bert_tf.tasks.squad import identify, read_answers, read_paragraphs
 from bert_tf.tasks.task_flags import TaskFlags
 from tests.tasks import library_sets
 
@@ -174,6 +174,17 @@ def test_submissions_have_the_numbers_of_the_official_file(name, write, places, 
             str(path), placed(TASKS[name], data_dir).path(data_dir, "test"), answers)
         written.append(path.read_text())
     assert written[0] == written[1] and written[0].count("\n") == {"multirc": 6, "record": 12}[name]
+
+
+def test_questions_of_a_library_have_an_identity(places, monkeypatch):
+    """Which records of them keep: that of a split's content, alike in each process."""
+    pytest.importorskip("datasets")
+    library = library_sets.write_hub("squad_v2", places[1], monkeypatch)
+    task = placed(OF_SUITES["squad_v2"], library)
+    train, dev = (task.path(library, split) for split in ("train", "dev"))
+    assert identify(dev) == identify(dev) != identify(train)
+    digest, size = identify(dev)
+    assert len(digest) == 64 and size > 0
 
 
 @pytest.mark.parametrize("form, row, message", [
