@@ -21,19 +21,28 @@ def check_process() -> None:
 
 
 class _Unusable:
-    """The copy of a model in such a fork: whatever is called raises the error."""
+    """The copy of a model that can't be opened: whatever is called raises the error."""
+
+    def __init__(self, error):
+        self._error = error
 
     def __getattr__(self, name):
+        if name.startswith("__"):       # what Python asks for in order to copy
+            raise AttributeError(name)
         return self
 
     def __call__(self, *args, **kwargs):
-        check_process()
+        raise self._error
 
 
 def opened_again(kind: Callable, *arguments: Any) -> Any:
-    """Returns `kind(*arguments)`, what `__reduce__` makes a copy by. In such a fork it does not
-    raise: a worker of multiprocessing's Pool that can't read its task leaves the Pool waiting."""
-    return _Unusable() if _forks else kind(*arguments)
+    """Returns `kind(*arguments)`, what `__reduce__` makes a copy by. If that is an InputError, the
+    copy raises it when it is called: a worker of multiprocessing's Pool that can't read its task
+    leaves the Pool waiting."""
+    try:
+        return kind(*arguments)
+    except InputError as error:
+        return _Unusable(error)
 
 
 def note_fork() -> None:

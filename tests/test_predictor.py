@@ -27,6 +27,7 @@ from bert_tf import checkpoints, objectives
 from bert_tf.config import GPTConfig, XLNetConfig
 from bert_tf.errors import InputError, warn
 from bert_tf.finetuning.model import ModelFlags
+from bert_tf.forks import opened_again
 from bert_tf.metrics import entities
 from bert_tf.networks import build
 from bert_tf.tasks.saved_task import SavedTask
@@ -436,6 +437,19 @@ def test_a_fork_does_not_wait_without_end(saved):
         for model in (predictor, predictor.predict):
             with pytest.raises(InputError, match="before this process was forked"):
                 pool.map_async(model, ["ab"]).get(20)
+
+
+def test_a_copy_that_cannot_be_opened_raises_the_error_when_it_is_called():
+    """Not before: a Pool waits without end for a worker that can't read its task."""
+    copy = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(Gone()))))
+    for call in (copy, copy.predict):
+        with pytest.raises(InputError, match="no .*nowhere"):
+            call(["ab"])
+
+
+class Gone:
+    def __reduce__(self):
+        return opened_again, (bert_tf.Predictor, "nowhere")
 
 
 @pytest.mark.parametrize("kind", ["classification", "multi_label", "span"])
