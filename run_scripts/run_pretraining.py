@@ -104,7 +104,8 @@ def check_start(job: PretrainingFlags, output_dir: str) -> PretrainingFlags:
 
 def check_batches(job: PretrainingFlags, settings: TrainSettings, records: "data.RecordSet",
                   eval_records: "data.RecordSet | None") -> None:
-    """Checks that records in rows have the batches of the flags; warns of less than one batch."""
+    """Checks that records in rows have the batches of the flags; warns of less than one batch to
+    train on. An evaluation takes each record once, however few."""
     of_eval = "eval_input_file" if job.eval_input_file else "input_file"
     for each, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
         batch = getattr(settings, f"{which}_batch_size")
@@ -112,7 +113,7 @@ def check_batches(job: PretrainingFlags, settings: TrainSettings, records: "data
             continue
         if getattr(each, "rows", 0):
             each.check_batch(batch, f"{which}_batch_size", flag)
-        elif each.size < batch:
+        elif which == "train" and each.size < batch:
             warn(f"--{flag} has {counted(each.size, 'record')}, less than one batch, so the "
                  "results mean little; give more text.")
 

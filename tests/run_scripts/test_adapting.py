@@ -93,7 +93,7 @@ def test_a_text_of_less_than_a_batch_is_told_before_training(model, text, tmp_pa
     warn.cache_clear()
     for batch, warned in ((8, []), (512, ["input_file"])):
         train(model(name=f"model_{batch}"), text, tmp_path / str(batch), steps=1, stop_at_step=0,
-              train_batch_size=batch)
+              do_train=True, do_eval=True, train_batch_size=batch, eval_batch_size=512)
         assert re.findall(r"warning: --(\w+) has \d+ records, less than one batch, so the results "
                           "mean little; give more text", capsys.readouterr().err) == warned
 
