@@ -65,7 +65,7 @@ def shown(row: Row, answer: typing.Any) -> str:
 
 
 def main(job: FillMaskFlags) -> None:
-    """Opens the model, then answers."""
+    """Checks all lines of a file, opens the model, and answers."""
     if job.text and job.input_file != STANDARD:
         raise InputError("give --text or --input_file, not both.")
     if not job.text:

@@ -110,7 +110,8 @@ def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: 
 
 
 def main(job: PredictFlags) -> None:
-    """Checks the folder and all lines of a file, opens the model, and predicts piece by piece."""
+    """Checks the folder and all lines of a file, opens the model, and predicts piece by piece. A
+    model without a task.json is opened before, since its task decides what lines must hold."""
     job = dataclasses.replace(
         job, input_file=example_files.readable(job.input_file, job.input_format))
     example_files.check_files(job.input_file, job.output_file)

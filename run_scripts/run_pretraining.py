@@ -114,8 +114,9 @@ def check_batches(job: PretrainingFlags, settings: TrainSettings, records: "data
         if getattr(each, "rows", 0):
             each.check_batch(batch, f"{which}_batch_size", flag)
         elif which == "train" and each.size < batch:
-            warn(f"--{flag} has {counted(each.size, 'record')}, less than one batch, so the "
-                 "results mean little; give more text.")
+            warn(f"--{flag} has {counted(each.size, 'record')}, less than one batch of "
+                 f"--train_batch_size={batch}, so the results mean little; give more text or "
+                 "records.")
 
 
 def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | None = None,

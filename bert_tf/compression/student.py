@@ -70,7 +70,7 @@ class SoftTargets(AnswerObjective):
         scales_gradient: whether the loss is multiplied by the square of the temperature
             (arXiv:1503.02531, section 2).
         mean_over: "examples" (or tokens): the mean of the sums over classes; or "classes": this
-            mean divided by C, as always in the forms `OF_MEAN` of labels.
+            mean divided by C. "mse" and "hl" are always divided by C, but not `of_positions`.
         is_binary: whether each logit is a decision of its own.
         of_positions: whether one of the S positions is chosen; the teacher never chooses padding.
         scale, mean: of a regression, whose form is "mse": the mean is subtracted from the teacher's

@@ -52,7 +52,7 @@ def custom_gradient(function: Callable) -> Callable:
     return decorated
 
 
-def piece(x: Tensor, axis: int, start: Any, size: Any) -> Tensor:
+def slice_axis(x: Tensor, axis: int, start: Any, size: Any) -> Tensor:
     """Returns `size` elements of an axis, counted from the first, from `start` on. TensorFlow's
     gradient of an index takes several times as long; JAX's slice must know the size."""
     if keras.config.backend() != "tensorflow":

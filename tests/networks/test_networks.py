@@ -23,6 +23,7 @@ from tests.rounding import assert_same
 
 ONE_LAYER = {**SIZES, "num_hidden_layers": 1}
 
+
 def classes_of(package, base):
     inner = (*pkgutil.walk_packages(package.__path__, f"{package.__name__}."),
              *pkgutil.walk_packages(models.__path__, "bert_tf.models."))

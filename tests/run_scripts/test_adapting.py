@@ -94,8 +94,9 @@ def test_a_text_of_less_than_a_batch_is_told_before_training(model, text, tmp_pa
     for batch, warned in ((8, []), (512, ["input_file"])):
         train(model(name=f"model_{batch}"), text, tmp_path / str(batch), steps=1, stop_at_step=0,
               do_train=True, do_eval=True, train_batch_size=batch, eval_batch_size=512)
-        assert re.findall(r"warning: --(\w+) has \d+ records, less than one batch, so the results "
-                          "mean little; give more text", capsys.readouterr().err) == warned
+        assert re.findall(
+            r"warning: --(\w+) has \d+ records, less than one batch of --train_batch_size=512, so "
+            "the results mean little; give more text", capsys.readouterr().err) == warned
 
 
 @pytest.mark.parametrize("model_type", ["bert", "neobert", "nomic_bert"])

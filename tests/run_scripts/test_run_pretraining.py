@@ -283,6 +283,23 @@ def test_a_run_that_is_resumed_says_what_it_began_with(flags, stopped, tmp_path,
         assert f"weights of `{stopped.name}`" in (tmp_path / "next" / "README.md").read_text()
 
 
+def test_initial_weights_of_google(flags, tmp_path, capsys):
+    config = checkpoints.read_config(GOOGLE)
+    records = tmp_path / "google.tfrecord"
+    tiny.write_records(records, 16, vocab=config.vocab_size)
+    still = flags(do_train=True, input_file=[str(records)], num_train_steps=2, learning_rate=0.0,
+                  bert_config_file=os.path.join(GOOGLE, "bert_config.json"))
+    main({**still, "init_checkpoint": GOOGLE})
+    found = checksummed.read(latest(tmp_path / "out"))[0]
+    reader = tf.train.load_checkpoint(os.path.join(GOOGLE, "bert_model.ckpt"))
+    for name in ("bert/embeddings/word_embeddings", "bert/pooler/dense/kernel"):
+        assert np.array_equal(found[f"learner/{name}"], reader.get_tensor(name))
+    main({**still, "init_checkpoint": GOOGLE, "output_dir": str(tmp_path / "evaluated"),
+          "do_train": False, "do_eval": True})
+    assert "global_step = 0\n" in (tmp_path / "evaluated" / "eval_results.txt").read_text()
+    assert "\nrecords at step 0: loss" in capsys.readouterr().out     # nothing is trained on them
+
+
 # Evaluation and reports
 
 def test_evaluation_alone_is_of_the_latest_checkpoint(flags, folder, tmp_path):

@@ -14,7 +14,7 @@ from bert_tf.config import DebertaConfig
 from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.changes import call_masked
 from bert_tf.layers.encoder import EncoderEmbeddings, EncoderLayer
-from bert_tf.layers.functions import ACTIVATIONS, dropout, piece, split_seed
+from bert_tf.layers.functions import ACTIVATIONS, dropout, slice_axis, split_seed
 from bert_tf.models.deberta.config import DIFFERENCE
 
 
@@ -116,8 +116,9 @@ def skew(products: Tensor) -> Tensor:
     """[B, N, S, 2S] -> [B, N, S, S]: place (r, c) gets the column S - 1 - r + c of row r."""
     batch, heads, length = ops.shape(products)[:3]
     flat = ops.reshape(products, (batch, heads, 2 * length * length))
-    flat = piece(flat, 2, length - 1, length * (2 * length - 1))
-    return piece(ops.reshape(flat, (batch, heads, length, 2 * length - 1)), 3, 0, length)
+    flat = slice_axis(flat, 2, length - 1, length * (2 * length - 1))
+    rows = ops.reshape(flat, (batch, heads, length, 2 * length - 1))
+    return slice_axis(rows, 3, 0, length)
 
 
 def see_any(bias: Tensor) -> Tensor:

@@ -16,7 +16,13 @@ from bert_tf.bert.layers import Embeddings, LayerNorm, PredictionLayer, attend
 from bert_tf.layers.base import FromConfig, Tensor, variant
 from bert_tf.layers.changes import mask_joined_heads, may_branch
 from bert_tf.layers.encoder import EncoderEmbeddings
-from bert_tf.layers.functions import ACTIVATIONS, attend_with_dropout, dropout, piece, split_seed
+from bert_tf.layers.functions import (
+    ACTIVATIONS,
+    attend_with_dropout,
+    dropout,
+    slice_axis,
+    split_seed,
+)
 from bert_tf.models.modernbert.config import LOCAL, ModernBertConfig
 
 HIDDEN = -1e9       # the score of a token that is not seen
@@ -110,7 +116,7 @@ def blocks_of(x: Tensor, width: int, around: int = 0) -> Tensor:
         return ops.reshape(x, (batch, count, width, *rest))
 
     def cut(start):
-        return ops.reshape(piece(x, 1, start, size), (batch, count, width, *rest))
+        return ops.reshape(slice_axis(x, 1, start, size), (batch, count, width, *rest))
 
     before, own, after = cut(0), cut(around), cut(2 * around)
     if around < width:

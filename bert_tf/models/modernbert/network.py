@@ -106,8 +106,12 @@ class ModernBert(Bert):
         """`Seen.turns` for positions, integer [1 or B, S], of rows of S = `length` tokens."""
         return rotary_angles(self.config, positions)
 
+    @property
+    def pools_first(self) -> bool:      # type: ignore[override]
+        return self.config.classifier_pooling in ("cls", "bos")
+
     def pool(self, vectors: Tensor, input_mask: Tensor | None) -> Tensor:
-        if self.config.classifier_pooling in ("cls", "bos"):
+        if self.pools_first:
             return self.pooler(vectors[:, 0])
         return self.pooler(mean_vector(vectors, input_mask))
 

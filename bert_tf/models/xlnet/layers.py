@@ -18,7 +18,7 @@ from bert_tf.layers.functions import (
     ACTIVATIONS,
     dropout,
     last_token,
-    piece,
+    slice_axis,
     softmax_and_dropout,
     split_seed,
 )
@@ -48,8 +48,8 @@ def shift(scores: Tensor, keys: Tensor, places: Tensor | None = None) -> Tensor:
         return _shift_by(scores, length - places, length)
     batch, heads, length, distances = ops.shape(scores)
     scores = ops.reshape(scores, (batch, heads, distances, length))
-    scores = ops.reshape(piece(scores, 2, 1, distances - 1), (batch, heads, length, distances - 1))
-    return piece(scores, 3, 0, keys)
+    scores = slice_axis(scores, 2, 1, distances - 1)
+    return slice_axis(ops.reshape(scores, (batch, heads, length, distances - 1)), 3, 0, keys)
 
 
 def on_tpu() -> bool:
