@@ -8,7 +8,7 @@ import os
 
 import lazy_loader
 
-from bert_tf.forks import note_fork
+from bert_tf.errors import note_fork
 from bert_tf.heads import OBJECTIVES
 from bert_tf.networks import NETWORKS
 from bert_tf.registration import register_later

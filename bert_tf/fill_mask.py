@@ -13,9 +13,8 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, networks, objectives, recipes
 from bert_tf.data.batches.bucketing import sorted_batches
-from bert_tf.errors import InputError, check_least
+from bert_tf.errors import InputError, check_least, check_process, opened_again
 from bert_tf.files import absolute, is_folder
-from bert_tf.forks import check_process, opened_again
 from bert_tf.opening import Model, open_model
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.base import as_tuple, listed

@@ -8,11 +8,10 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from bert_tf.checkpoints import names, weights_at
-from bert_tf.errors import InputError, check_least, counted
+from bert_tf.errors import InputError, check_least, check_process, counted, opened_again
 from bert_tf.export.ids_model import answers
 from bert_tf.files import absolute, fetched, is_folder
 from bert_tf.fill_mask import FillMask, open_masked_lm
-from bert_tf.forks import check_process, opened_again
 from bert_tf.opening import TASK_HEADS, open_model
 from bert_tf.tasks import annotations, forms
 from bert_tf.tasks.named import layout_of

@@ -21,7 +21,7 @@ COMMON = {"errors", "files", "config", "kept"}
 ALLOWED = {
     "errors": set(), "files": {"errors", "signals"}, "signals": set(),
     "flags": {"errors", "files", "signals"},
-    "protobuf": set(), "registration": set(), "forks": {"errors"},
+    "protobuf": set(), "registration": set(),
     "spelling": set(), "config": {"errors", "files", "spelling"},
     "heads": set(), "kept": {"errors", "files"},
     "recipes": {"errors", "config", "files", "flags"},
@@ -37,7 +37,7 @@ ALLOWED = {
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "metrics", "networks", "objectives", "data", "tasks",
-                          "checkpoints", "tokenization", "flags", "forks", "signals"},
+                          "checkpoints", "tokenization", "flags", "signals"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "protobuf", "tokenization"},
     "export": COMMON | {"heads", "layers", "tokenization"},
@@ -50,9 +50,9 @@ ALLOWED = {
                         "tokenization", "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"checkpoints", "networks", "training"},
-    "fill_mask": COMMON | {"checkpoints", "data", "forks", "opening", "networks", "objectives",
+    "fill_mask": COMMON | {"checkpoints", "data", "opening", "networks", "objectives",
                            "recipes", "tokenization", "training"},
-    "predictor": COMMON | {"checkpoints", "export", "fill_mask", "forks", "opening", "tasks",
+    "predictor": COMMON | {"checkpoints", "export", "fill_mask", "opening", "tasks",
                            "tokenization", "training"},
     "finetuning": COMMON | {"analysis", "checkpoints", "compression", "data",
                             "flags", "heads", "metrics", "model_card", "opening",
@@ -61,7 +61,7 @@ ALLOWED = {
     "model_card": COMMON | {"checkpoints", "heads", "tasks"},
     "text_model": COMMON | {"checkpoints", "finetuning", "model_card", "opening", "predictor",
                             "tasks", "tokenization"},
-    "": {"forks", "heads", "networks", "registration"},
+    "": {"errors", "heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
 # The part, and the room of `data`, that a file of bert_tf/models/NAME/ belongs to, by its name.
@@ -325,7 +325,7 @@ def test_what_a_package_exports_exists():
 def test_a_package_is_imported_without_its_modules():
     code = "\n".join(f"import {name}" for name in packages())
     assert {name for name in loaded_by(code) if name.startswith("bert_tf")} == {
-        *packages(), "bert_tf.errors", "bert_tf.forks", "bert_tf.heads", "bert_tf.registration"}
+        *packages(), "bert_tf.errors", "bert_tf.heads", "bert_tf.registration"}
 
 
 def test_keras_is_never_loaded_lazily():

@@ -25,9 +25,8 @@ from safetensors.numpy import load_file, save_file
 import bert_tf
 from bert_tf import checkpoints, objectives
 from bert_tf.config import GPTConfig, XLNetConfig
-from bert_tf.errors import InputError, warn
+from bert_tf.errors import InputError, opened_again, warn
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.forks import opened_again
 from bert_tf.metrics import entities
 from bert_tf.networks import build
 from bert_tf.tasks.saved_task import SavedTask

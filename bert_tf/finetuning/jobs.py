@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import keras_file
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError, nearest_flag
 from bert_tf.files import exists, fetched, read_json
@@ -53,8 +52,9 @@ def config_of(given: Mapping[str, Any]) -> Sizes:
     if file:
         return checkpoints.read_config_file(file)
     path = fetched(given.get("init_checkpoint", ""))
-    if file := keras_file.find(path):
-        return keras_file.read_config(file)
+    file = path and checkpoints.weights_at(path).get("keras")
+    if file:
+        return checkpoints.keras_file.read_config(file)
     return checkpoints.read_config(path)
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from keras import ops
 
 from bert_tf.data.records.jobs import usable_cores
-from bert_tf.errors import InputError, counted, explain_with
-from bert_tf.forks import check_process
+from bert_tf.errors import InputError, check_process, counted, explain_with
 from bert_tf.training import cluster
 from bert_tf.training.settings import SharedSettings
 
