@@ -1,4 +1,4 @@
-"""The one kind of error that the user can fix."""
+"""The one kind of error that the user can fix, and the forked processes that raise it."""
 
 import contextlib
 import difflib

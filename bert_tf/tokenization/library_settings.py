@@ -157,7 +157,7 @@ def told_length(folder: str, most: int) -> int:
     """The tokens of the longest text that transformers reads with the files of a folder, at most
     `most`."""
     told = read_json(os.path.join(folder, SETTINGS_FILE), {}).get("model_max_length")
-    if isinstance(told, int) and 0 < told < most:
+    if type(told) is int and 0 < told < most:
         return told
     return most
 
