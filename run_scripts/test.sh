@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Sets everything up, checks style and types, and runs the tests:
 #     bash run_scripts/test.sh [pytest's arguments]
+# Python compiles a module at its first import, once for all processes; pip would compile all modules.
+export PIP_COMPILE=0 PYTHONDONTWRITEBYTECODE=
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh" "[test]"
-# Each of a hundred processes would compile the modules that another one has compiled.
-export PYTHONDONTWRITEBYTECODE=
 echo "== checking style (ruff) and types (mypy)"
 "$python" -m ruff check .
 "$python" -m mypy
