@@ -22,27 +22,27 @@ def put(folder, place):
             files.copy_file(str(path), f"{place}/{path.relative_to(folder)}")
 
 
-def test_a_model_is_trained_used_and_converted_in_a_store(folder, memory, tmp_path):
-    put(folder, f"{memory}/in")
+def test_a_model_is_trained_used_and_converted_in_a_store(folder, s3, tmp_path):
+    put(folder, f"{s3}/in")
 
     def train(place, output):
         return bert_tf.finetune(FILES, f"{place}/model", output, **settings(place))
     scores = train(folder, str(tmp_path / "out"))
-    assert train(f"{memory}/in", f"{memory}/out") == scores
-    found = stores.content(f"{memory}/out")
+    assert train(f"{s3}/in", f"{s3}/out") == scores
+    found = stores.content(f"{s3}/out")
     local = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*")
              if path.is_file()}
     assert {name for name in found if "events.out" not in name} == {
         name for name in local if "events.out" not in name}
-    one, two = (bert_tf.Predictor(f"{where}/out")("a film") for where in (memory, tmp_path))
+    one, two = (bert_tf.Predictor(f"{where}/out")("a film") for where in (s3, tmp_path))
     assert one == two
-    for where in (memory, str(tmp_path)):
+    for where in (s3, str(tmp_path)):
         checkpoints.convert(f"{where}/out", f"{where}/converted", "huggingface")
-    found = stores.content(f"{memory}/converted")
+    found = stores.content(f"{s3}/converted")
     assert {*found} == {path.name for path in (tmp_path / "converted").iterdir()}
     assert_same(*(
         bert_tf.BertEncoder.from_pretrained(f"{where}/converted").get_weights()
-        for where in (memory, tmp_path)))
+        for where in (s3, tmp_path)))
 
 
 def test_an_export_appears_with_its_last_file(place, monkeypatch, tmp_path):
