@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from scipy import stats
 from sklearn.metrics import mean_absolute_error
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -262,30 +263,34 @@ def test_balanced_weights_are_those_of_scikit_learn():
 def test_numbers_far_from_a_new_head_start_at_their_mean(eagerly, data, flags, tmp_path, capsys):
     for split in ("train", "dev"):
         rows = [line.split("\t") for line in (data / f"{split}.tsv").read_text().splitlines()[1:]]
-        write_lines(tmp_path / f"{split}.tsv", ["one\tscore", *(
-            f"{text}\t{1e6 if score == '2.5' else 4e6}" for text, _, score in rows)])
+        write_lines(tmp_path / f"{split}.tsv", ["one\ttwo\tscore", *(
+            f"{text}\t{two}\t{1e6 if score == '2.5' else 4e6}" for text, two, score in rows)])
     job = {**{f"{split}_file": f"{split}.tsv" for split in ("train", "dev")}, "num_train_steps": 2,
-           "data_dir": str(tmp_path), "text_a_column": "one", "label_column": "score",
-           "task_kind": "regression", "do_eval": True, "num_train_epochs": None,
-           "learning_rate": 1e-4}
+           "data_dir": str(tmp_path), "text_a_column": "one", "text_b_column": "two",
+           "label_column": "score", "task_kind": "regression", "do_eval": True,
+           "num_train_epochs": None, "learning_rate": 1e-4}
     main(flags(**job))
-    gold = [float(line.split("\t")[1]) for line in (tmp_path / "train.tsv").read_text().splitlines(
+    gold = [float(line.split("\t")[2]) for line in (tmp_path / "train.tsv").read_text().splitlines(
         )[1:]]
     options = read_json(tmp_path / "out" / "task.json")["options"]
     assert options["label_mean"] == pytest.approx(np.mean(gold))
     assert options["label_scale"] == pytest.approx(np.std(gold))
     assert f"--label_mean={np.mean(gold):.6g}" in capsys.readouterr().out
-    scores = read_json(tmp_path / "out" / "metrics.json")["metrics"]
+    summary = read_json(tmp_path / "out" / "metrics.json")
+    scores = summary["metrics"]
     found = [line["value"] for line in read_lines(tmp_path / "out" / "dev_predictions.jsonl")]
-    gold = [float(line.split("\t")[1]) for line in (tmp_path / "dev.tsv").read_text().splitlines(
+    gold = [float(line.split("\t")[2]) for line in (tmp_path / "dev.tsv").read_text().splitlines(
         )[1:]]
+    assert summary["headline"] == "dev/pearson"
+    for name, correlation in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
+        assert scores[f"dev/{name}"] == pytest.approx(correlation(gold, found).statistic, rel=1e-5)
     error = mean_absolute_error(gold, found)
     assert scores["dev/mae"] == pytest.approx(error, rel=1e-6)
     assert scores["dev/mae_of_mean"] == pytest.approx(
         mean_absolute_error(gold, np.full(len(gold), np.mean(gold))), rel=1e-6)
     assert error < 1.2 * scores["dev/mae_of_mean"]
-    text = (tmp_path / "dev.tsv").read_text().splitlines()[1].split("\t")[0]
-    assert bert_tf.Predictor(tmp_path / "out")(text)["value"] == pytest.approx(found[0], rel=1e-6)
+    pair = tuple((tmp_path / "dev.tsv").read_text().splitlines()[1].split("\t")[:2])
+    assert bert_tf.Predictor(tmp_path / "out")(pair)["value"] == pytest.approx(found[0], rel=1e-6)
     # A run that stops continues with its numbers, to the same weights.
     other = {**job, "output_dir": str(tmp_path / "other")}
     main(flags(**other, stop_at_step=1, save_checkpoints_steps=1))
