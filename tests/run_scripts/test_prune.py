@@ -27,6 +27,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.train import save_model
 from run_scripts import measure_sensitivity, prune
+from run_scripts.analysis import heads
 from run_scripts.finetuning.pruning import Curve
 from run_scripts.finetuning.scoring import (
     ScoredSplit,
@@ -133,6 +134,11 @@ def test_a_task_of_a_model_of_several_is_pruned(of_several, tmp_path, eagerly):
     assert "regression" in found.heads and "classification" not in found.heads
     assert checkpoints.read(str(of_several)).source == str(of_several.parents[1] / "model.keras")
     assert weights_files(str(of_several)) == [str(of_several.parents[1] / "model.keras")]
+    whole = json.loads((tmp_path / "out" / "prune.json").read_text())
+    heads.main(flags(of_several, "")[0], heads.HeadsFlags(
+        model_dir=str(of_several), output_dir=str(tmp_path / "heads")))
+    found = json.loads((tmp_path / "heads" / "heads.json").read_text())
+    assert found["metric"] == whole["metric"] == "pearson" and found["score"] == whole["score"]
 
 
 def test_the_layers_of_a_task_of_a_model_of_several_get_bits(of_several, tmp_path, eagerly):
