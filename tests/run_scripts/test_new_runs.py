@@ -69,13 +69,15 @@ def test_a_new_run_packs_records_where_it_pays(train, capsys, monkeypatch):
 
 
 def test_a_run_goes_on_as_it_began(train, capsys):
-    wanted = train("whole", pack=False)     # a new run would pack them
-    killed = kill(train, "whole")
-    shutil.copytree(train.folder / killed, train.folder / "changed")
-    capsys.readouterr()
-    assert equal(wanted, train(killed))
-    assert "resuming at step 1" in capsys.readouterr().out
-    train("changed", pack=True)
+    for kind, packs in (("long", True), ("short", False)):      # a new run would not
+        wanted = train(f"whole {kind}", kind, pack=packs)
+        killed = kill(train, f"whole {kind}")
+        shutil.copytree(train.folder / killed, train.folder / f"changed {kind}")
+        capsys.readouterr()
+        found = train(killed, kind)
+        assert equal(wanted, found) and found[1]["run"]["pack"] == packs
+        assert "resuming at step 1" in capsys.readouterr().out
+    train("changed short", pack=True)
     assert "another --pack (False, now True)" in capsys.readouterr().out
 
 
