@@ -60,6 +60,14 @@ def test_two_replicas_equal_one_device(records, mirrored, reference):
     check_equal(*reference, records, strategy=mirrored)
 
 
+@pytest.mark.parametrize("optimizer", ["lamb", "muon"])
+def test_optimizers_that_read_whole_matrices_equal_one_device(
+        eagerly, records, mirrored, optimizer):
+    options = {"optimizer": optimizer, "steps": 1}
+    trainer, metrics = run(records, **EXACT, **options)
+    check_equal(tiny.weights(trainer), metrics, records, strategy=mirrored, **options)
+
+
 def test_metrics_are_means(reference):
     metrics = reference[1]
     assert metrics["loss"] == pytest.approx(
