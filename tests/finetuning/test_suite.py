@@ -23,12 +23,14 @@ from bert_tf import kept
 from bert_tf.errors import InputError
 from bert_tf.files import Held, locked
 from bert_tf.finetuning import suite, suite_flags, suite_run
+from bert_tf.tasks import libraries
 from bert_tf.tasks.kinds.labelled import write_submission
 from bert_tf.tasks.named import TASKS, XNLI_LANGUAGES
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training.learners.learner import Learner
 from run_scripts import finetune
 from tests.finetuning.test_jobs import TOKENS
+from tests.tasks.library_sets import hide_official_files
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("all_eagerly")
@@ -245,23 +247,30 @@ def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
         finetune.main(flags(folder, tmp_path, tasks=["cola"], max_seq_length=12))
 
 
-def test_a_suite_of_a_library_gives_the_scores_of_files(folder, whole, tmp_path, monkeypatch):
-    def load(name, split, with_info):
-        assert name == "glue/cola" and with_info
+@pytest.mark.parametrize("data_dir", ["tfds:glue", "hf://datasets/nyu-mll/glue"])
+def test_a_suite_of_a_library_gives_the_scores_of_files(
+        folder, whole, tmp_path, monkeypatch, data_dir):
+    class Rows(list):
+        features = {"sentence": object(), "label": types.SimpleNamespace(
+            names=["unacceptable", "acceptable"])}
+
+    def load(*names, split, **_):
+        assert names in [("glue/cola",), ("nyu-mll/glue", "cola")]
         path = folder / "CoLA" / f"{'dev' if split == 'validation' else split}.tsv"
         rows = [line.split("\t") for line in path.read_text().splitlines()]
         rows = [(row[1], -1) for row in rows[1:]] if split == "test" else [
             (row[3], int(row[1])) for row in rows]
-        classes = types.SimpleNamespace(names=["unacceptable", "acceptable"])
-        return [{"sentence": text.encode(), "label": label} for text, label in rows], (
-            types.SimpleNamespace(features={"sentence": object(), "label": classes}))
+        return Rows({"sentence": text.encode(), "label": label} for text, label in rows)
 
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", types.SimpleNamespace(
-        load=load, as_numpy=iter))
+        load=lambda *names, **given: (load(*names, **given), Rows), as_numpy=iter))
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load))
+    monkeypatch.setattr(libraries, "dataset_commit", lambda *_: "c0ffee")
+    hide_official_files(monkeypatch)
     # The run that was the best of the files is made again.
     wanted = json.loads((whole / "results.json").read_text())["tasks"]["cola"]
     point, seed = wanted["chosen"], wanted["seed"]
-    finetune.main(flags(folder, tmp_path, data_dir="tfds:glue", tasks=["cola"], num_trials=1,
+    finetune.main(flags(folder, tmp_path, data_dir=data_dir, tasks=["cola"], num_trials=1,
                         grid_learning_rate=[point.removeprefix("rate").partition("-")[0]],
                         random_seed=seed))
     found = json.loads((tmp_path / "results.json").read_text())["tasks"]["cola"]

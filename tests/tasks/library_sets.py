@@ -446,6 +446,15 @@ def _hub_trivia_qa():
             for row in found], features)
 
 
+def hide_official_files(monkeypatch):
+    """As where a data set of the Hub has none."""
+    there = tasks.match_names
+    for known, local in (("is_file", os.path.isfile), ("is_folder", os.path.isdir), (
+            "match_names", lambda path, *names: [] if str(path).startswith("hf:") else there(
+                path, *names))):
+        monkeypatch.setattr(tasks, known, local)
+
+
 def write_hub(task, folder, monkeypatch):
     """Writes a set of the Hub as Parquet files, which the library itself reads; returns its name.
     """
@@ -461,11 +470,7 @@ def write_hub(task, folder, monkeypatch):
             pathlib.Path(folder, name, config or "", f"{split}.parquet"))}, split=split,
             streaming=True)
 
-    there = tasks.match_names
-    for known, local in (("is_file", os.path.isfile), ("is_folder", os.path.isdir), (
-            "match_names", lambda path, *names: [] if str(path).startswith("hf:") else there(
-                path, *names))):
-        monkeypatch.setattr(tasks, known, local)        # there are no official files
+    hide_official_files(monkeypatch)
     monkeypatch.setattr(datasets, "load_dataset", from_disk)
     monkeypatch.setattr(datasets.config, "HF_UPDATE_DOWNLOAD_COUNTS", False)
     config = HUB[task].removeprefix(name)
