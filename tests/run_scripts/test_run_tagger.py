@@ -95,13 +95,16 @@ def fixture_trained(data, tagger):
     return folder
 
 
-def test_another_scheme_of_tags_changes_neither_files_nor_scores(eagerly, data, tagger, tmp_path):
+def test_another_scheme_of_tags_changes_neither_files_nor_scores(
+        eagerly, data, trained, tagger, tmp_path):
     flags = {"do_eval": True, "test_file": "train.txt", "labelled_test": True}
     folder = tagger(tmp_path / "bioes", do_train=True, do_predict=True, tag_scheme="bioes",
-                    num_train_steps=12, **flags)
+                    init_checkpoint=str(trained), bert_config_file="", vocab_file="",
+                    num_train_steps=40, **flags)
     task = json.loads((folder / "task.json").read_text(encoding="utf-8"))["task"]
     assert task["labels"] == ["O", *(f"{p}-{t}" for p in "BEIS" for t in ("LOC", "PER"))]
     scores = read_scores(folder)
+    assert scores["test/entity_f1"] == 1
     _, gold, predicted = zip(*read_columns(folder / "dev_predictions.txt"))
     assert {tag[0] for tags in (*gold, *predicted) for tag in tags} == set("BIO")
     correct, guessed, labelled = conlleval(gold, predicted)
