@@ -110,8 +110,7 @@ def read_rows(job: PredictFlags, saved: SavedTask | None, form: str, omissions: 
 
 
 def main(job: PredictFlags) -> None:
-    """Checks the folder and all lines of a file, opens the model, and predicts piece by piece. A
-    model without a task.json is opened before, since its task decides what lines must hold."""
+    """Checks the folder and all lines of a file, opens the model, and predicts piece by piece."""
     job = dataclasses.replace(
         job, input_file=example_files.readable(job.input_file, job.input_format))
     example_files.check_files(job.input_file, job.output_file)
@@ -122,11 +121,10 @@ def main(job: PredictFlags) -> None:
         raise InputError(f"--init_checkpoint: there is no model in {folder}; name the --output_dir "
                          "of a fine-tuning run, or a folder of Hugging Face with the head of a "
                          "task.")
-    omissions, predictor = Omissions(job.skip_malformed_lines), None
-    saved = SavedTask.read(folder)
-    if saved is None:       # the files of another library tell less
-        predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
-        saved = predictor.saved_task
+    omissions, saved = Omissions(job.skip_malformed_lines), SavedTask.read(folder)
+    if saved is None:
+        from bert_tf.opening import task_of_labels  # which loads TensorFlow
+        saved = task_of_labels(folder)
     form = job.input_format or example_files.form_of(job.input_file, saved, job.text_a_column)
     if form == "jsonl" and saved and saved.task.kind.format == forms.WORDS:
         form = forms.ANNOTATIONS
@@ -135,7 +133,7 @@ def main(job: PredictFlags) -> None:
     if job.input_file != STANDARD:      # errors of all lines are raised before a model is loaded
         collections.deque(read_rows(job, saved, form, Omissions(job.skip_malformed_lines)), 0)
     make_folder(os.path.dirname(job.output_file), "output_file")
-    predictor = predictor or bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
+    predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
     count = example_files.answer_rows(
         rows, job.input_file, job.output_file, predictor.predict,
         functools.partial(example_files.writer, to))

@@ -11,7 +11,7 @@ import shutil
 import pytest
 
 import bert_tf
-from bert_tf import flags
+from bert_tf import checkpoints, flags
 from bert_tf.compression.transfer import TransferSource
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.table import KINDS
@@ -309,6 +309,14 @@ def test_what_is_missing_is_told_before_a_model_is_loaded(
             "init_checkpoint": model[0], "input_file": str(tmp_path / "in.csv"),
             "output_file": str(tmp_path / "new" / "out.csv"), **flags}))
     assert not (tmp_path / "new").exists()
+
+
+def test_lines_are_checked_before_a_model_of_hugging_face_is_opened(model, tmp_path, monkeypatch):
+    checkpoints.convert(model[0], str(tmp_path / "hf"), "huggingface")
+    monkeypatch.setattr(bert_tf, "Predictor", None)
+    with pytest.raises(InputError, match="in.csv, line 3 has 1 column"):
+        run(str(tmp_path / "hf"), tmp_path, "in.csv", "a,b\n1,2\n3\n", text_a_column="a",
+            text_b_column="b")
 
 
 @pytest.mark.parametrize("kind, texts", [("span", "a question and a passage"),
