@@ -132,14 +132,14 @@ def explained(error: Exception) -> InputError | None:
     return next((explanation for explain in _explanations if (explanation := explain(error))), None)
 
 
-# This process, if TensorFlow had begun before it was forked. It lacks the threads of the other one,
-# for which TensorFlow would wait without end.
-_forks: list[int] = []
+# Whether TensorFlow had begun before this process was forked. It lacks the other one's threads, for
+# which TensorFlow would wait without end.
+_is_fork = False
 
 
 def check_process() -> None:
     """Raises InputError in the fork of a process whose TensorFlow had begun."""
-    if _forks:
+    if _is_fork:
         raise InputError("TensorFlow was used, as by opening a model, before this process was "
                          "forked, and can't compute here; open models in the workers alone "
                          "(gunicorn without --preload), or start them with multiprocessing's "
@@ -174,7 +174,7 @@ def opened_again(kind: Callable, *arguments: Any) -> Any:
 def note_fork() -> None:
     """Notes whether this process is the fork of one whose TensorFlow had begun; for
     `os.register_at_fork`."""
+    global _is_fork
     eager = sys.modules.get("tensorflow.python.eager.context")
     context = eager and eager.context_safe()
-    if context and context._initialized:        # which starts its threads
-        _forks.append(os.getpid())
+    _is_fork = bool(context and context._initialized)       # which starts its threads
