@@ -184,9 +184,9 @@ def _choose_held_out(job, text):
         names = [name for name, _ in text.documents()]
         if len(names) == 1:
             text.close()
-            raise InputError(f"--eval_file: the text is one document of up to {PART} sentences, "
-                             "from which none are held out; give more text, or leave out "
-                             "--eval_file.")
+            raise InputError(f"the text is one document of up to {PART} sentences, from which "
+                             "none can be held out; give more text, with blank lines between "
+                             "documents.")
         count = min(max(round(job.eval_share * len(names)), 1), len(names) - 1)
         print(f"note: the text is one document; it is cut into {len(names)} documents of up to "
               f"{PART} sentences, and the last {'is' if count == 1 else f'{count} are'} held out. "
@@ -249,12 +249,8 @@ def _why_empty(job, flags_of_files, count):
         flag = "input_file" if job.input_file else "packages"
         return (f"--{flag}: there is no text in {', '.join(getattr(job, flag))}; name files or "
                 "packages with sentences in them.")
-    if flags_of_files == ["eval_file"]:
-        return ("--eval_share: no document was drawn for --eval_file; give more text or a larger "
-                "share, or leave out --eval_file.")
-    return ("--eval_share: all documents were drawn for --eval_file, equal ones together, and none "
-            "is left for --output_file; give more text or a smaller share, or leave out "
-            "--eval_file.")
+    return (f"no document was drawn for --{flags_of_files[0]}, as equal ones go together; give "
+            "more text, or another --eval_share.")
 
 
 class _Output:

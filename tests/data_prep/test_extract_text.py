@@ -236,7 +236,7 @@ def test_one_document_is_cut_and_its_end_held_out(tmp_path, capsys):
 
 @pytest.mark.parametrize("source, message", [
     ({"packages": ["json"]}, "no document was drawn for --eval_file"),
-    ({"input_file": "one.txt"}, "--eval_file: the text is one document of up to 50 sentences"),
+    ({"input_file": "one.txt"}, "^the text is one document of up to 50 sentences, from which none"),
     ({"input_file": "none.txt"}, "--input_file: there is no text in .*none.txt; name")])
 def test_held_out_text_is_not_empty(tmp_path, source, message, capsys):
     (tmp_path / "none.txt").write_text("\n")
