@@ -464,7 +464,7 @@ def test_a_student_is_not_written_where_another_run_is_at_work(answering, hold, 
 @pytest.mark.parametrize("changes, message", [
     ({"vocab_file": "other.txt", "student": "config.json", "student_layers": []},
      "and the student have different tokenizers"),
-    ({"transfer_file": ["v1.json"]}, "learns only from --train_file"),
+    ({"transfer_file": [__file__]}, "learns only from --train_file"),
     ({"files": {"train_fraction": 0.5}}, "--train_fraction is not for question answering, which"),
     ({"files": {"test_file": "v1.json"}}, "--test_file: a student that answers questions has one"),
     ({"files": {"skip_malformed_lines": True}}, "--skip_malformed_lines is not for question"),
@@ -599,6 +599,9 @@ def test_a_teacher_of_single_texts_does_not_answer_pairs(data, models):
     ({"distill_temperature": 0.0}, "--distill_temperature is 0.0; it must be above 0"),
     ({"student": "tiny"}, "--student=tiny names a size, not a file; write a JSON file of sizes"),
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
+    *(({"student": "MODEL", "student_layers": ["0"], **absent}, message) for absent, message in (
+        ({"transfer_file": ["absent"]}, "--transfer_file: there is no file absent"),
+        ({"task_flags": TaskFlags(**{**TABLES, "train_file": "absent.tsv"})}, "no absent.tsv"))),
     ({"transfer_file": ["EMPTY"]}, "--transfer_file: EMPTY holds no text"),
     ({"augmentation": "random_words", "pos_tagger": "MODEL"},
      "--pos_tagger: .* is a model for classification; name a tagger, from bert-finetune"),
