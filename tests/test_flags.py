@@ -131,7 +131,7 @@ def test_given_comes_before_other_defaults_and_these_before_the_dataclass(
 
 PROGRAM = '''"""A program."""
 import dataclasses, logging, os, signal
-from bert_tf import errors, flags
+from bert_tf import errors, files, flags
 
 @dataclasses.dataclass
 class Wings:
@@ -170,6 +170,8 @@ def main(job, *further):
     if job.number == 20:
         logging.getLogger("library").info("I looked.")
         logging.getLogger("library").warning("I found nothing.")
+    if job.number == 22:
+        files.read_json(job.file)
     if job.number == 17:
         flags.keep(dataclasses.replace(job), "absent")
         flags.keep(job, job.file)
@@ -244,6 +246,7 @@ def test_an_error_follows_the_output_before_it(run):
     (["--number=1", "--kind=x", "--file=a\udcff"], 1,
      "error: --file: 'a\\udcff' is not UTF-8"),
     (["--number=1", "--file=no://b/x"], 1, "error: --file: no://b/x: no:// is not known"),
+    (["--number=22", "--file=absent"], 1, "error: --file: absent: can't be read (No such file"),
     (["--number=18"], 1, "error: a known one; mend it.\n"),
     (["--number=15"], 1, "error: [Errno 28] No space left on device: make room and run"),
     (["--number=21"], 1, "error: [Errno 27] File too large: name a folder that takes larger"),

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import sys
 
 from absl import app, logging
@@ -113,6 +114,14 @@ def run(main, *config_classes, defaults=None, adds=None):
                     flags_parser=lambda argv: _parse(argv, *settings))
 
 
+def _with_flag(message):
+    """The message; if it begins with a file, with the flag that names the file before it."""
+    for name, _, value in (flag.partition("=") for flag in _given):
+        if value and re.match(f"(there is no (file )?)?{re.escape(value)}[:;]", message):
+            return f"{name}: {message}"
+    return message
+
+
 def _call(main, parsed):
     """Calls `main` with the dataclasses that the parsed flags fill; exits with the sentence of an
     error that users can mend."""
@@ -134,6 +143,6 @@ def _call(main, parsed):
         sys.stdout.flush()      # in a log file the lines before the error precede it
         message = str(known)
         if not known.is_asked_for:      # a stop that the user asked for is not an error
-            message = f"error: {places.name_of_copies(message)}"
+            message = f"error: {_with_flag(places.name_of_copies(message))}"
         print(message, file=sys.stderr)
         sys.exit(known.status)
