@@ -21,7 +21,8 @@ _REFUSED = (
      "orient=\"records\", lines=True))"),
     ((".xlsx", ".ods", ".docx", ".zip"), b"PK\3\4", "a workbook or an archive", "save it as .csv"),
     ((".xls", ".doc"), b"\xd0\xcf\x11\xe0", "a file of an office program", "save it as .csv"),
-    ((".arrow", ".feather"), b"ARROW1", "Arrow", "save it as JSON lines"),
+    ((".arrow", ".feather"), b"ARROW1", "Arrow", "save it as JSON lines (datasets: "
+     "to_json(path))"),
     ((".pkl", ".pickle"), None, "a pickle of Python", "save it as JSON lines"),
     ((".spacy",), None, "spaCy's binary form", "save doc.to_json() of each text, one per line"),
     ((".xmi", ".xml", ".html", ".htm"), rb"<\?xml", "XML or HTML",
@@ -93,6 +94,8 @@ def form_of_table(path: str) -> str:
         marks = {b"\t": "tsv", b",": "csv", b";": "csv"}
         form = next((marks[mark] for mark in marks if mark in line), "")
     if not form and files.is_folder(path):
+        for part in ("*.arrow", "*/*.arrow"):       # of a data set that its library saved
+            any(map(form_of, files.match_names(path, part)))
         raise InputError(f"{shown_name(path)} is a folder; name a file in it.")
     if form not in TABLES.values():
         raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "

@@ -418,6 +418,14 @@ def test_own_files_refused(arguments, message):
         own_task(*arguments)
 
 
+def test_a_folder_that_its_library_saved_is_named_at_once(tmp_path):
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "data-00000-of-00001.arrow").touch()
+    for folder in (tmp_path, tmp_path / "train"):
+        with pytest.raises(InputError, match="train/data-.*is Arrow, which .*JSON lines .datasets"):
+            own_task("classification", {"train": str(folder)}, ["t"], "l")
+
+
 @pytest.mark.parametrize("flags, kind, message", [
     ({"train_file": "a.txt", "text_b_column": "1"}, "tagging", "--text_b_column is for two texts"),
     ({"labels": ["x", "y", ""]}, "classification", "--labels=x,y,: a label is empty"),
