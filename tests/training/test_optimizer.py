@@ -169,7 +169,9 @@ def test_the_name_of_a_task_decides_no_decay(path, is_decayed):
     assert variable.path == path and optimizer._is_decayed == [is_decayed]
 
 
-@pytest.mark.parametrize("form, at_10, at_55", [("bert", 9e-4, 4.5e-4), ("roberta", 1e-3, 5e-4)])
+@pytest.mark.parametrize("form, at_10, at_55", [
+    ("bert", 9e-4, 4.5e-4), ("roberta", 1e-3, 5e-4),
+    ("cosine", 1e-3, 5e-4 * (1 + np.cos(0.55 * np.pi)))])
 def test_learning_rate_warms_up_and_decays_as_in_the_original(form, at_10, at_55):
     rate = WarmupLinearDecay(1e-3, 100, 10, form)
     for step, expected in ((0, 0.0), (5, 5e-4), (10, at_10), (55, at_55), (100, 0.0), (150, 0.0)):

@@ -27,8 +27,9 @@ def _half_wave(step, steps):
 
 
 def _cosine(step, its):
-    """Half a wave from step 0 on (openai/finetune-transformer-lm opt.py, warmup_cosine)."""
-    return _half_wave(step, its.total_steps)
+    """Half a wave from step 0 on, and the peak where the warm-up ends
+    (openai/finetune-transformer-lm opt.py, warmup_cosine)."""
+    return ops.where(step <= its.warmup_steps, 1.0, _half_wave(step, its.total_steps))
 
 
 def _cosine_from_peak(step, its):
