@@ -223,6 +223,21 @@ def test_r_adam_is_its_own_code(eagerly, golden):
     assert off(variable, golden["radam/weights"][0]) > 0.01
 
 
+@pytest.mark.parametrize("beta_2", [0.98, 0.999, 0.9999, 0.99999])
+def test_r_adam_has_the_papers_factor_from_the_papers_step(eagerly, beta_2):
+    variable, moved = keras.Variable([0.0]), 0.0
+    optimizer = make_optimizer(
+        "radam", 1.0, clip_norm=0.0, weight_decay=0.0, beta_2=beta_2, epsilon=1e-12)
+    longest = 2 / (1 - beta_2) - 1
+    for step in range(1, 9):
+        length = longest - 2 * step * beta_2**step / (1 - beta_2**step)
+        if length >= 5:
+            moved += np.sqrt((length - 4) * (length - 2) * longest
+                             / ((longest - 4) * (longest - 2) * length))
+        optimizer.apply([tf.constant([1.0])], [variable])
+        assert -float(variable[0]) == pytest.approx(moved, rel=1e-4), step
+
+
 @pytest.mark.parametrize("optimizer", ["adamw", "adamax", "adafactor", "huggingface_adamw"])
 @pytest.mark.parametrize("kind, start", [("ema", 0), ("swa", 2)])
 def test_averages_are_those_of_the_weights_after_each_step(eagerly, optimizer, kind, start):

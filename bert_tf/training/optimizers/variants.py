@@ -54,9 +54,9 @@ class RectifiedAdam(AdamWeightDecay):
 
     def _delta(self, index: int, variable: Any, m: Any, v: Any, corrections: Any,
                rounded: Any) -> Any:
-        step = ops.cast(self.iterations + 1, "float32")
-        # The second moment's correction as a difference of 1 would have few digits.
-        first, second = corrections[0], -ops.expm1(step * math.log(self.beta_2))
+        # The length is a difference of numbers for which float32 may have too few digits.
+        first, step = (ops.cast(x, "float64") for x in (corrections[0], self.iterations + 1))
+        second = -ops.expm1(step * math.log(self.beta_2))
         longest = 2 / (1 - self.beta_2) - 1
         length = longest - 2 * step * (1 - second) / second
         known = ops.maximum(length, self.LEAST)
