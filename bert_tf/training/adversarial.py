@@ -171,7 +171,6 @@ def width(learner: Learner, noise: str) -> int:
 
 def check(settings: RobustnessSettings, network: type, config: Any, learner: Any) -> None:
     """Raises InputError if adversarial training is not for a network or a learner."""
-    settings.check_robustness()
     reason, remedy = "", "leave the flag out"
     if not getattr(network, "takes_noise", False):
         reason = f"a {network.__name__}, to whose embeddings nothing can be added"

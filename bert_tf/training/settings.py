@@ -430,6 +430,7 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
 
     def __post_init__(self):
         super().__post_init__()
+        self.check_robustness()
         if self.random_seed + self.num_trials > 1 << 31:
             raise InputError(f"--random_seed is {self.random_seed}; it must be at most "
                              f"{(1 << 31) - self.num_trials} with --num_trials={self.num_trials}.")
