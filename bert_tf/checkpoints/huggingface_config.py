@@ -124,7 +124,7 @@ def read_config_file(values: dict[str, Any], path: str) -> Sizes:
     weights have to show the network, or see `read_config`."""
     kind = values.get("model_type")
     if isinstance(kind, str) and kind not in MODELS and kind in CONFIGS:
-        raise InputError(f"{path}: the configuration of a {kind} is read together with its "
+        raise InputError(f"{path}: the configuration of {kind} is read together with its "
                          "weights; name the folder with --init_checkpoint, and leave out "
                          "--bert_config_file.")
     return read_config(values, find_type(values, {}, path, MODELS), path)

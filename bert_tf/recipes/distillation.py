@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from bert_tf.errors import InputError, choose_from
+from bert_tf.errors import InputError, choose_from, counted
 from bert_tf.recipes.recipe import Term
 
 # The divergences between soft targets, the names of `objectives.divergences.DIVERGENCES`.
@@ -155,6 +155,6 @@ def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tupl
             choice == "skip" and teacher_depth % student_depth):
         raise InputError(f"--patience_layers={choice}: a student of {student_depth} layers "
                          f"compares {count} of them, all but the top one, with {count} of the "
-                         f"teacher's {teacher_depth}; give {count} numbers from 0 to "
-                         f"{teacher_depth - 1}, or another student.")
+                         f"teacher's {teacher_depth}; give {counted(count, 'number')} from 0 "
+                         f"to {teacher_depth - 1}, or another student.")
     return layers
