@@ -4,7 +4,8 @@ Text is standardised, cut into words, and lower-cased; the last piece of a word 
 original repairs text with ftfy and cuts it with spaCy's English rules. Here curled quotes and
 ligatures are replaced as ftfy does. Of spaCy's rules those for punctuation around a word, hyphens
 within it, contractions and usual abbreviations are followed. Other repairs of ftfy, and rare
-abbreviations, emoticons and addresses, may give other tokens.
+abbreviations, emoticons and addresses, may give other tokens. A line break is a blank, where the
+original has a token for it.
 """
 
 import functools
@@ -29,17 +30,23 @@ _ORIGINAL_FILES = ("encoder_bpe_40000.json", "vocab_40000.bpe")
 REPLACED = {**dict.fromkeys("\u2014\u2013\u2015", "-"), "\u2026": "...", "\u00b4": "'",
              **dict.fromkeys("\u02bc\u2018\u2019\u201b", "'"), **dict.fromkeys("\u201c\u201d", '"'),
              "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}
-_RUN = re.compile(r'(-+|~+|!+|"+|;+|\?+|\++|,+|\)+|\(+|\\+|/+|\*+|\[+|\]+|}+|{+|\|+|_+)')
+# Of equal marks only these stay together in spaCy. The original means to put blanks around
+# backslashes too, but writes its expression so that it does not.
+_RUN = re.compile(r"(-+|~+|/+|\|+|[!\";?+,()*\[\]{}_])")
 # spaCy's rules for the text between blanks.
-_PREFIX = re.compile("[\u00a7%=#&<>:'`$\u00a3\u20ac\u00bf\u00a1]|\\.\\.+")
-_SUFFIX = re.compile("('s|n't|'m|'re|'ve|'ll|'d|[:<>#&'`%=]|\\.\\.+|(?<=[a-z0-9%'])\\."
-                     "|(?<=[0-9])[$\u00a3\u20ac])$", re.IGNORECASE)
+_PREFIX = re.compile("''|[\u00a7%=#&<>:'`$\u00a3\u20ac\u00bf\u00a1\u00b0]|\\.\\.+")
+_SUFFIX = re.compile(
+    "('s|n't|'m|'re|'ve|'ll|'d|''|(?<!')'|[:<>#&`]|\\.\\.+|(?<=[a-z0-9%'])\\.|(?<=[0-9])(["
+    "$\u00a3\u20ac%]|[cdkmn]?m|[km]?g|[kmgt]b|ft|lb|oz|kmh|mph|[ap]m))$", re.IGNORECASE)
 # The full stop of a sentence that the next one follows without a blank.
 STOP = r"(?<=[a-z])\.(?=[A-Z])"
 _INFIX = re.compile(rf"({STOP})|(?<=[A-Za-z0-9])([:<>=])(?=[A-Za-z])|(\.\.+)")
 _KEPT = frozenset(
-    "mr. mrs. ms. dr. prof. st. jr. sr. vs. etc. e.g. i.e. a.m. p.m. inc. co. corp. ltd. gen. gov. "
-    "sen. rep. rev. jan. feb. aug. sept. oct. nov. dec.".split())
+    "mr. mrs. ms. messrs. dr. prof. st. jr. bros. vs. e.g. i.e. a.m. p.m. inc. co. corp. ltd. mt. "
+    "adm. gen. gov. sen. rep. rev. jan. feb. aug. sept. oct. nov. dec.".split())
+# The first parts of words that are cut in two.
+_JOINED = re.compile("can(?=not$)|gon(?=na$)|got(?=ta$)|(?:ai|are|ca|could|did|do|does|had|has|have"
+                     "|is|should|was|were|wo|would)(?=nt$)", re.IGNORECASE)
 
 
 def _spans(text):
@@ -62,12 +69,14 @@ def _cut(text, start, end):
         if prefix and prefix.end() < end and not _SUFFIX.fullmatch(text[start:end]):
             first.append(prefix.span())
             start = prefix.end()
-        elif suffix and suffix.start() and not re.fullmatch(r"(\w\.)+", text[start:end]):
+        elif suffix and suffix.start() and not re.fullmatch(r"([^\W\d]\.)+", text[start:end]):
             last.append((start + suffix.start(), end))
             end = start + suffix.start()
         else:
             break
     inside, begin = [], start
+    if joined := _JOINED.match(text, start, end):
+        inside, begin = [joined.span()], joined.end()
     for match in _INFIX.finditer(text, start, end):
         if begin < match.start():
             inside.append((begin, match.start()))
@@ -83,14 +92,14 @@ def expressions() -> list[str]:
     abbreviations = sorted(_KEPT)
     # Words that keep their full stop: usual abbreviations, and letters with full stops.
     whole = "|".join([*(f"^{re.escape(word[:-1])}" for word in abbreviations),
-                      *(r"^\w" + r"\.\w" * count for count in range(5))])
+                      *(r"^[^\W\d]" + r"\.[^\W\d]" * count for count in range(5))])
     ends = _SUFFIX.pattern.removesuffix("$")
     last = ends.replace(r"|\.\.+", r"|(?<!\.)\.\.+").replace(
         r"(?<=[a-z0-9%'])\.", rf"(?<=[a-z0-9%'])(?<!{whole})\.")
     first = (rf"^(?!(?:{'|'.join(map(re.escape, abbreviations))})$)(?!{ends}$)(?:{_PREFIX.pattern})"
              r"(?!$)(?!(?<=\.)\.)")
     return [_RUN.pattern, *[first, rf"(?<!^){last}$"] * 4,
-            r"(?<=[a-z0-9])[:<>=](?=[a-z])|\.\.+"]
+            f"^(?:{_JOINED.pattern})", r"(?<=[a-z0-9])[:<>=](?=[a-z])|\.\.+"]
 
 
 class GptTokenizer(Tokenizer):
