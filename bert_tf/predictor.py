@@ -150,8 +150,9 @@ class Predictor:
 
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
         """Returns the predictions: a dict, or for a list of examples a list of dicts in their
-        order. A list may also be an array, or a column or a table of pandas: a row an example.
-        InputError, which names the index, if the model can't take an example."""
+        order. A list may also be an iterator, another sequence, an array, or a column or a table
+        of pandas: a row an example. InputError, which names the index, if the model can't take an
+        example."""
         examples = listed(examples)
         if not isinstance(examples, list):
             return self.predict([examples], lambda _: "the example")[0]

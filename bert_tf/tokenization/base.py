@@ -4,7 +4,7 @@ import functools
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,8 @@ class Tokenizer:
             tokenizer([("A text.", "Another."), ("A third.", "")])     # pairs; "" is not text
 
         Args:
-            texts: a text, a tuple of two, or a list of such; also an array, or a column or a table
-                of pandas.
+            texts: a text, a tuple of two, or a list of such; also an iterator, an array, or a
+                column or a table of pandas.
             max_seq_length: tokens of a row, special ones included; texts beyond it are cut, of
                 two the longer one first. None: nothing is cut.
             pad_to_max: whether rows are padded to `max_seq_length`, not to the longest of them.
@@ -253,8 +253,11 @@ def check_ids(ids: Iterable, limit: float) -> None:
 
 
 def listed(values: Any) -> Any:
-    """Returns a list in place of an array, a tensor or a column of pandas; else the values. A row
-    of an array of two dimensions, or of a table of pandas, becomes a tuple, or its only value."""
+    """Returns a list in place of an array, a tensor, a column of pandas or of datasets, an iterator
+    or another sequence; texts and tuples as they are. A row of an array of two dimensions, or of a
+    table of pandas, becomes a tuple, or its only value."""
+    if isinstance(values, (Iterator, Sequence)) and not isinstance(values, (str, bytes, tuple)):
+        return list(values)
     shape = getattr(values, "shape", ())
     if not hasattr(values, "__array__") or len(shape) == 0:
         return values

@@ -191,6 +191,9 @@ class WordpieceTokenizer(Tokenizer):
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True,
                  strip_accents: bool | None = None, drop_category_c: bool = False,
                  tokenize_chinese_chars: bool = True):
+        if not isinstance(vocabulary, Vocabulary):
+            raise InputError(f"the vocabulary is {vocabulary!r}; give a Vocabulary, such as "
+                             "Vocabulary.from_file of a vocab.txt.")
         settings = {}
         if strip_accents not in (None, do_lower_case):
             settings["strip_accents"] = bool(strip_accents)

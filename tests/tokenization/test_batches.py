@@ -1,5 +1,7 @@
 """Texts to arrays and back, against the features of fine-tuning and the package `tokenizers`."""
 
+import collections
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,6 +101,14 @@ def test_arrays_and_columns_are_lists(test_data, column):
             assert (tokenizer(column(TEXTS))[name] == values).all()
 
 
+@pytest.mark.parametrize("column", [iter, collections.deque, collections.UserList])
+def test_iterators_and_sequences_are_lists(test_data, column):
+    """Such as the columns of datasets."""
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    for name, values in tokenizer(PAIRS).items():
+        assert (tokenizer(column(PAIRS))[name] == values).all()
+
+
 def test_rows_of_tables_are_texts(test_data):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
     table = pd.DataFrame(PAIRS, columns=["a", "b"])
@@ -118,6 +128,8 @@ def test_what_is_no_text_is_refused(test_data):
         with pytest.raises(InputError, match=part):
             tokenizer(texts, length)
     assert repr(tokenizer) == "WordpieceTokenizer(30,522 tokens, lower-cases)"
+    with pytest.raises(InputError, match="vocabulary is 'vocab.txt'; give a Vocabulary, such as"):
+        WordpieceTokenizer("vocab.txt")
 
 
 def test_ids_without_a_token_are_refused(named):
