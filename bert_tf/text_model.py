@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -239,10 +239,9 @@ def _label_rows(kind, labels, names, known):
 def _write(path, texts, labels):
     """Writes texts with their labels as JSON lines; returns the number of texts of each."""
     for name, values in {"texts": texts, "labels": labels}.items():
-        if isinstance(values, (str, dict)):     # whose letters or keys would be taken
+        # Letters or keys would be taken, or elements in any order.
+        if isinstance(values, (str, bytes, dict, set)) or not isinstance(values, Iterable):
             raise InputError(f"{name} is one {type(values).__name__}; give a list of {name}.")
-    if texts is None or labels is None:
-        raise InputError("texts or labels are None; give a list of both.")
     rows = list(map(as_tuple, listed(texts)))
     labels = list(labels)
     if len(rows) != len(labels) or not rows:

@@ -165,6 +165,8 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
 def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
              output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun:
     """Opens the run that `finetune` carries out; arguments and errors are `finetune`'s."""
+    if task is None or not output_dir:
+        raise InputError(f"the task is {task!r}, and output_dir {output_dir!r}; give both.")
     if isinstance(task, str):
         task = {"task": task}
     elif not isinstance(task, Mapping):
@@ -172,7 +174,8 @@ def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     asked = {**task, **settings}
     flags = {**{name: plain(value) for name, value in asked.items() if value is not None},
              "init_checkpoint": fetched(init_checkpoint), "output_dir": os.fspath(output_dir)}
-    if tables := [name for name, value in flags.items() if hasattr(value, "columns")]:
+    if tables := [name for name, value in flags.items() if hasattr(value, "columns")
+                  or name.endswith("_file") and not isinstance(value, str)]:
         raise InputError(f"{tables[0]} is a {type(flags[tables[0]]).__name__}; write it to a file "
                          "and give its name, or use bert_tf.TextModel.")
     flags.setdefault("do_train", True)

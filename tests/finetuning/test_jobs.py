@@ -211,6 +211,14 @@ def test_a_table_in_memory_is_no_file():
     with pytest.raises(InputError, match="dev_file is a DataFrame; write it to a file and give"):
         bert_tf.finetune({"train_file": "a.csv", "dev_file": pandas.DataFrame({"a": ["b"]})},
                          "model", "out")
+    with pytest.raises(InputError, match="train_file is a list; write it to a file"):
+        bert_tf.finetune({"train_file": ["a text"], "text_a_column": "a"}, "model", "out")
+
+
+@pytest.mark.parametrize("task, output_dir", [(None, "out"), ("mrpc", None)])
+def test_a_task_and_a_folder_must_be_given(task, output_dir):
+    with pytest.raises(InputError, match=f"task is .*, and output_dir .*{output_dir}.*; give both"):
+        bert_tf.finetune(task, "model", output_dir)
 
 
 def test_errors_of_fit_name_its_arguments(folder):
@@ -323,7 +331,9 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
         model.fit(["a", "b"], [0, 1], [("a", "b")], [0])
     for texts, labels, part in (([], [], "0 texts and 0 labels"), (["a"], [], "1 text and 0"),
                                 (["a", ("b", "c")], [0, 1], "text 1 is"),
-                                (["a"], None, "labels are None"),
+                                (["a"], None, "labels is one NoneType"),
+                                (pathlib.Path("a"), [0, 1], "texts is one PosixPath"),
+                                ({"a", "b"}, [0, 1], "texts is one set"),
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
                                 ({"x": "a", "y": "b"}, [0, 1], "texts is one dict"),
                                 (["a", "b"], "ab", "labels is one str"),
