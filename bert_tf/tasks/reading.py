@@ -6,6 +6,7 @@ import os
 import re
 import reprlib
 import typing
+import unicodedata
 
 from bert_tf.errors import InputError, counted, warn
 from bert_tf.files import is_library_name, match_names, read_json, shown_name
@@ -121,12 +122,24 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
     if missing := [label for label in labels if label.lower() in _MISSING]:
         warn(f"{path}: {missing[0]!r} is learned as a label, and may stand for none, as pandas and "
              "Excel write it; correct or remove these lines.")
+    alike: dict[str, str] = {}
+    for label in labels:
+        if (other := alike.setdefault(_look(label), label)) != label:
+            warn(f"{path}: the labels {ascii(other)} and {ascii(label)} look alike, and are "
+                 "learned as two; if they are one, write it in one way.")
+            break
     with contextlib.suppress(ValueError):
         if task.kind.name == "classification" and sum(float(label) % 1 for label in labels) > 0:
             warn(f"{path}: the {len(labels)} labels, such as {labels[0]}, are numbers, and are "
                  "learned as names of classes: to learn numbers, give --task_kind=regression, or "
                  "kind='regression' to TextModel.from_pretrained.")
     return task.kind.with_labels(task, labels)
+
+
+def _look(label):
+    """A label without what a reader may not see: case, blanks, marks of format, composition."""
+    folded = unicodedata.normalize("NFKC", label.lower())
+    return "".join(char for char in folded if unicodedata.category(char) not in ("Cf", "Zs"))
 
 
 _SENTENCES = {forms.WORDS: read_sentences, forms.CONLLU: conllu.read_sentences,

@@ -573,6 +573,18 @@ def test_a_label_that_may_be_none_is_told(label, is_told, tmp_path, capsys):
     assert (f"{label!r} is learned as a label" in capsys.readouterr().err) is is_told
 
 
+@pytest.mark.parametrize("label, is_told", [
+    ("yes", True), ("Yes\u200b", True), ("\uff39es", True), ("Yes not", False), ("Yes.", False)])
+def test_labels_that_look_alike_are_told(label, is_told, tmp_path, capsys):
+    path = tmp_path / "train.csv"
+    path.write_text(f"text,topic\nx,Yes\ny,b\nz,{label}\n", encoding="utf-8")
+    task = own_task("classification", {"train": str(path)}, ["text"], "topic")
+    assert set(discover_labels(task, "train", str(path)).labels) == {"Yes", "b", label}
+    one, other = map(ascii, sorted(["Yes", label]))
+    told = f"{path}: the labels {one} and {other} look alike"
+    assert (told in capsys.readouterr().err) is is_told
+
+
 # IMDB, and tasks in Korean and Chinese
 
 def labelled(task, split, folder):
