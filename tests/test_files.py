@@ -113,6 +113,19 @@ def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
             files.check_file(path, "output_file")
         assert not os.path.isfile(path)
     assert sorted(os.listdir(tmp_path)) == ["null", "pipe"]
+    with open(tmp_path / "out.txt", "w") as file:       # as a shell redirects /dev/stdout
+        os.symlink(f"/proc/self/fd/{file.fileno()}", tmp_path / "stdout")
+        with pytest.raises(InputError, match="stdout is a device or a pipe"):
+            files.write_json(tmp_path / "stdout", {})
+
+
+def test_a_link_to_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "disk").mkdir()
+    os.symlink(tmp_path / "disk", tmp_path / "link")
+    with files.folder_aside(str(tmp_path / "link")) as folder:
+        pathlib.Path(folder, "a.txt").write_text("a")
+    assert os.path.islink(tmp_path / "link") and os.listdir(tmp_path / "disk") == ["a.txt"]
+    assert sorted(os.listdir(tmp_path)) == ["disk", "link"]
 
 
 def test_what_a_living_process_writes_is_left_to_it(tmp_path):

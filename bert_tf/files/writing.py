@@ -109,9 +109,11 @@ def checked(check: Callable[[], None]) -> Iterator[None]:
 
 
 def _check_regular(path):
-    """Raises InputError for a device, such as /dev/null, or a pipe: a file would take its place."""
+    """Raises InputError for a device, such as /dev/null, a pipe, or /dev/stdout even if it leads to
+    a file: a file would take its place."""
     if not places.is_remote(path) and os.path.exists(path) and not (
-            os.path.isfile(path) or os.path.isdir(path)):
+            os.path.isfile(path) or os.path.isdir(path)) or (
+            os.path.islink(path) and os.readlink(path).startswith("/proc/")):
         raise InputError(f"{path} is a device or a pipe, which would be replaced; name a file.")
 
 
@@ -194,7 +196,7 @@ def folder_aside(path, marker=""):
             not finished: its files are replaced.
     """
     there = check_free(path, marker)
-    place = os.path.abspath(upload_place(path))
+    place = places.real_path(upload_place(path))    # no folder can take the place of a link
     aside = _aside(place)
     remove_leftovers(place)
     try:
