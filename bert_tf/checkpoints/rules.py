@@ -172,7 +172,7 @@ class Source:
 
     file: str
     config: EncoderConfig | None
-    tensors: dict
+    tensors: dict = dataclasses.field(repr=False)
     table: Format
     vocab_file: str | None = None
     do_lower_case: bool | None = None

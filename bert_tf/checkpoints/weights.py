@@ -35,7 +35,7 @@ class Weights:
 
     source: str
     config: EncoderConfig
-    tensors: dict[str, Tensor]
+    tensors: dict[str, Tensor] = dataclasses.field(repr=False)
     ignored: dict[str, str]
     vocab_file: str | None = None
     do_lower_case: bool | None = None

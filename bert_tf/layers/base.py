@@ -164,6 +164,9 @@ class FromConfig(InCheckpoints):
     scopes: Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(self, config: Sizes, **kwargs: Any):
+        if not isinstance(config, Sizes):
+            raise InputError(f"the configuration is {config!r}; give one, such as "
+                             "EncoderConfig.preset('base'), or open a model by from_pretrained.")
         _check_policy(kwargs.get("dtype"))
         # Each weight is cast where it is used; masks and biases stay in float32 on their way there.
         super().__init__(autocast=False, **kwargs)  # type: ignore[call-arg]

@@ -137,6 +137,7 @@ def test_every_format_is_read_and_written(source, target, sources, tmp_path, voc
     assert_same(values(tmp_path / "second"), wanted)
     assert len(account.mapped) == len(wanted)
     weights = checkpoints.read(tmp_path / "second")
+    assert "array" not in repr(weights)
     assert weights.config == checkpoints.read_config(GOLDEN / "google_gelu")
     assert pathlib.Path(weights.vocab_file).read_bytes() == vocab_file.read_bytes()
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -178,6 +179,12 @@ def test_two_encoders_share_their_embeddings():
     wider = EncoderConfig.from_dict({**SMALL.to_dict(), "vocab_size": 51})
     with pytest.raises(InputError, match="vocab_size 50, the encoder has 51"):
         networks.build(wider, embeddings=first.embeddings)
+
+
+@pytest.mark.parametrize("name", ["BertEncoder", "Bert", "GPT", "Classification", "MaskedLM"])
+def test_the_name_of_a_model_is_no_configuration(name):
+    with pytest.raises(InputError, match="is 'bert-tiny'; give one, such as EncoderConfig.preset"):
+        getattr(bert_tf, name)("bert-tiny", **{"num_labels": 2} if name[0] == "C" else {})
 
 
 def test_it_is_a_layer_of_a_functional_model(encoder, tmp_path):
