@@ -5,7 +5,7 @@ The steps and the probabilities equal the static masks' (`data.masking.bert`).
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import lazy_loader
 
@@ -114,7 +114,9 @@ class DynamicMasks:
 
     A record's mask depends on the seed and on the record's number in the stream alone, not on the
     batch or the device that it comes to. This class draws BERT's; other maskings override
-    `choose`, or `columns` and `hide`, or the call."""
+    `choose`, or `takes` and `hide`, or the call."""
+
+    takes: ClassVar[tuple[int, int]] = 1, 2     # uniforms for each token and for each prediction
 
     masking: Any
     max_seq_length: int
@@ -138,7 +140,8 @@ class DynamicMasks:
     @property
     def columns(self) -> int:
         """Number of uniforms that each record takes."""
-        return self.max_seq_length + 2 * self.max_predictions_per_seq
+        of_token, of_prediction = self.takes
+        return of_token * self.max_seq_length + of_prediction * self.max_predictions_per_seq
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
         """Returns the features of a batch, masked: with other `input_ids`, and with

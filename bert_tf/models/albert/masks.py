@@ -94,9 +94,7 @@ class NgramMasks(StaticMasks):
 
 
 class NgramMasksInTraining(DynamicMasks):
-    @property
-    def columns(self):
-        return super().columns + self.max_seq_length
+    takes = 2, 2
 
     def choose(self, candidates, quota, keys, token_boundary=None):
         keys, lengths = tf.split(keys, 2, 1)

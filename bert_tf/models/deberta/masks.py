@@ -90,9 +90,7 @@ class NgramMasks(StaticMasks):
 
 
 class NgramMasksInTraining(MasksWithDraws):
-    @property
-    def columns(self):
-        return super().columns + self.max_seq_length
+    takes = 2, 3
 
     def candidates(self, input_ids, input_mask):
         return super().candidates(input_ids, input_mask) & (input_ids != self.mask_id)

@@ -43,10 +43,7 @@ class BatchMasks(DynamicMasks):
 
     weights: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0), compare=False)
     by_batch = True
-
-    @property
-    def columns(self):
-        return 2 * self.max_seq_length + self.max_predictions_per_seq
+    takes = 2, 1
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
         size = self.max_seq_length

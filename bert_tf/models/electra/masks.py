@@ -15,9 +15,7 @@ tf = lazy_loader.load("tensorflow")
 class MasksWithDraws(DynamicMasks):
     """`DynamicMasks` that also draw for the learner."""
 
-    @property
-    def columns(self):
-        return super().columns + self.max_predictions_per_seq
+    takes = 1, 3
 
     def __call__(self, batch, seed, numbers):
         """Returns the features of a batch; see `DynamicMasks`. They also have draws, float32 [B, P]

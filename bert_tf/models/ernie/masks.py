@@ -122,9 +122,7 @@ def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
 
 
 class CoinMasksInTraining(DynamicMasks):
-    @property
-    def columns(self):
-        return 2 * self.max_seq_length + self.max_predictions_per_seq
+    takes = 2, 1
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
         size, candidates = self.max_seq_length, self.candidates(input_ids, input_mask)

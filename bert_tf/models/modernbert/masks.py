@@ -76,10 +76,7 @@ class BatchMasksInTraining(DynamicMasks):
     """Draws such masks while training, from the numbers of its rows."""
 
     by_batch = True     # for the largest id of a global batch
-
-    @property
-    def columns(self):
-        return 2 * self.max_seq_length
+    takes = 2, 0
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
         coins, drawn = tf.split(uniforms, 2, 1)

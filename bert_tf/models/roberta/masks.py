@@ -134,9 +134,11 @@ class BlockMasks:
 class BlockMasksInTraining(DynamicMasks):
     """Draws masks while training, with one throw for a whole unit."""
 
+    takes = 2, 1
+
     @property
     def columns(self):
-        return 2 * self.max_seq_length + self.max_predictions_per_seq + 1
+        return super().columns + 1      # for rounding
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
         size = self.max_seq_length
