@@ -88,6 +88,19 @@ class Masks:
                 "masked_lm_weights": used.astype(np.float32), **self.extra}
 
 
+class DrawnMasks:
+    """Base of the masks that are drawn while records are made; see `Masking.static_masks` for the
+    arguments. `cut` counts the predictions that had no room."""
+
+    def __init__(self, masking: Any, documents: Documents, vocabulary: Vocabulary,
+                 stream: PythonRandom, options: Any, room: int) -> None:
+        self._masking, self._documents, self._vocabulary = masking, documents, vocabulary
+        self._stream, self._room = stream, room
+        self._prob, self._slots = options.masked_lm_prob, options.max_predictions_per_seq
+        self._joins = documents.joins(masking.units)
+        self.cut = 0
+
+
 @dataclasses.dataclass(frozen=True)
 class Masking(MaskTokens):
     """`MaskTokens` with the masking's own settings as further fields."""

@@ -6,16 +6,13 @@ create_pretraining_data.py, create_masked_lm_predictions).
 """
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from bert_tf.data.masking import base
-from bert_tf.data.masking.base import KEEP, MASK, Masks, quotas
+from bert_tf.data.masking.base import KEEP, MASK, DrawnMasks, Masks, quotas
 from bert_tf.data.masking.dynamic import DynamicMasks
-from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.tokenization.vocabulary import Vocabulary
 
 
 def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> list[int]:
@@ -32,19 +29,18 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
     return chosen
 
 
-class StaticMasks:
-    """Draws masks while records are made; see `Masking.static_masks` for the arguments.
+class StaticMasks(DrawnMasks):
+    """Draws masks while records are made.
 
     `draw` takes the random numbers of one sequence from the stream and notes the choices; `place`
     turns the notes of thousands of sequences into arrays at once. Random replacements are of the
     whole vocabulary.
     """
 
-    def __init__(self, masking: base.Masking, documents: Documents, vocabulary: Vocabulary,
-                 stream: PythonRandom, options: Any, room: int) -> None:
-        self._layout, self._stream, self._room = vocabulary.layout, stream, room
-        joins = documents.joins(masking.units)
-        self._continues = None if joins is None else joins.tobytes()
+    def __init__(self, masking, documents, vocabulary, stream, options, room):
+        super().__init__(masking, documents, vocabulary, stream, options, room)
+        self._layout = vocabulary.layout
+        self._continues = None if self._joins is None else self._joins.tobytes()
         # The original draws a token and looks up its id, which is not the same as drawing an id
         # where a vocabulary holds a token twice, as the released Chinese one holds the empty token.
         drawable = list(vocabulary.ids.values())
@@ -53,7 +49,6 @@ class StaticMasks:
         # The original's second coin, for the tokens that do not become [MASK]: 0.5 for 80/10/10.
         stream.set_die((masked, round((rest - drawn) / rest, 12) if rest else 0.0), drawable)
         # By the number of texts, then of tokens without special ones.
-        self._slots = options.max_predictions_per_seq
         self._id_type = np.int16 if max(drawable) < 1 << 15 else np.int32
         most = quotas(options.max_seq_length, options.masked_lm_prob, self._slots)
         self._quotas = [[most[min(n + vocabulary.layout.special(pair), len(most) - 1)]

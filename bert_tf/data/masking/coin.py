@@ -10,11 +10,6 @@ from bert_tf.models.ernie.masks import CoinMasksInTraining
 class CoinMasks(bert.StaticMasks):
     """Draws masks while records are made."""
 
-    def __init__(self, masking, documents, vocabulary, stream, options, room):
-        super().__init__(masking, documents, vocabulary, stream, options, room)
-        self._prob = options.masked_lm_prob
-        self.cut = 0
-
     def draw(self, a_start, a_length, b_start, b_length):
         begins = self._begins(a_start, a_length, b_start, b_length)
         chosen = [candidate for first, end in zip(begins, begins[1:])

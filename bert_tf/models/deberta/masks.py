@@ -31,14 +31,12 @@ class NgramMasks(StaticMasks):
 
     def __init__(self, masking, documents, vocabulary, stream, options, room):
         super().__init__(masking, documents, vocabulary, stream, options, room)
-        self._documents, self._joins = documents, documents.joins(masking.units)
         self._is_special = np.zeros(vocabulary.size, bool)
         self._is_special[[*vocabulary.special_ids, vocabulary.mask_id]] = True
         self._window, self._shares = int(1 / options.masked_lm_prob), masking.shares
         self._length_limits = length_limits(masking.longest)
         self._drawable = list(vocabulary.ids.values())
         self._replacements: list[int] = []
-        self.cut = 0
 
     def _shown(self):
         shown, self._replacements = self._replacements, []

@@ -5,18 +5,14 @@ by itself: part of a unit may be hidden and part of it shown.
 """
 
 import dataclasses
-from typing import Any
 
 import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
-from bert_tf.data.masking.base import KEEP, MASK, Masks
+from bert_tf.data.masking.base import KEEP, MASK, DrawnMasks, Masks
 from bert_tf.data.masking.dynamic import DynamicMasks, units_of
 from bert_tf.data.records.features import SpecialIds, pack_pairs
-from bert_tf.data.text.corpus import Documents
-from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
 
@@ -68,18 +64,13 @@ def draw_coins(rng: np.random.RandomState, labels: np.ndarray, first: np.ndarray
     return throw_coins(labels, first, by_unit, uniforms, replacements, **options)
 
 
-class CoinMasks:
+class CoinMasks(DrawnMasks):
     """As `bert.StaticMasks`; sequences between calls of `place` are a batch of the original."""
 
-    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
-                 stream: PythonRandom, options: Any, room: int) -> None:
-        self._masking, self._prob, self._room = masking, options.masked_lm_prob, room
-        self._documents, self._vocabulary = documents, vocabulary
-        self._joins = documents.joins(masking.units)
-        self._slots = options.max_predictions_per_seq
+    def __init__(self, masking, documents, vocabulary, stream, options, room):
+        super().__init__(masking, documents, vocabulary, stream, options, room)
         self._rng = np.random.RandomState(stream.seed % 2**32)
         self._runs: list[tuple[int, int, int, int]] = []
-        self.cut = 0
 
     def draw(self, *runs: int) -> None:
         """Notes one sequence: the starts and lengths of A and B."""

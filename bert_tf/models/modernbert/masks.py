@@ -2,20 +2,16 @@
 what the model sees (AnswerDotAI/ModernBERT, src/sequence_packer.py, mlm_masking)."""
 
 import dataclasses
-from typing import Any
 
 import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
-from bert_tf.data.masking.base import KEEP, MASK, Masks
+from bert_tf.data.masking.base import KEEP, MASK, DrawnMasks, Masks
 from bert_tf.data.masking.dynamic import DynamicMasks, hide_batch, positions_of
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.text.corpus import Documents
-from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.flags import option
-from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
 
@@ -42,18 +38,12 @@ def mask_places(ids: np.ndarray, candidates: np.ndarray, rng: np.random.Generato
     return np.where(is_random, drawn, shown), candidates & (uniforms < masked_lm_prob)
 
 
-class BatchMasks:
+class BatchMasks(DrawnMasks):
     """Draws the masks of the packed rows of a piece, batch by batch; see `Masking.static_masks`.
     Each reading of the text, an epoch, has a generator of its own."""
 
-    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
-                 stream: PythonRandom, options: Any, room: int) -> None:
-        self._masking, self._vocabulary, self._seed = masking, vocabulary, stream.seed
-        self._prob, self._slots = options.masked_lm_prob, options.max_predictions_per_seq
-        self.cut = 0
-
     def begin(self, epoch: int) -> None:
-        self._rng = np.random.default_rng((self._seed + epoch) % 2**64)
+        self._rng = np.random.default_rng((self._stream.seed + epoch) % 2**64)
 
     def place(self, ids: np.ndarray, is_token: np.ndarray) -> Masks:
         """Returns the masks of the next batch of rows, int and bool [R, S]."""

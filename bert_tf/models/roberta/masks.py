@@ -12,12 +12,9 @@ import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base
-from bert_tf.data.masking.base import KEEP, MASK, Masks
+from bert_tf.data.masking.base import KEEP, MASK, DrawnMasks, Masks
 from bert_tf.data.masking.dynamic import DynamicMasks, choose_tokens_batch, units_of
 from bert_tf.data.records.features import SpecialIds, pack_pairs
-from bert_tf.data.text.corpus import Documents
-from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
 
@@ -82,17 +79,13 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
     return source, np.where(chosen, block, pad_id)
 
 
-class BlockMasks:
+class BlockMasks(DrawnMasks):
     """Draws the masks of sequences, as `bert.StaticMasks` does, with `mask_block`. Sequences are
     numbered from 0 in the order of the text. Where the text begins again, so does another epoch;
     the first is 1."""
 
-    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
-                 stream: PythonRandom, options: Any, room: int) -> None:
-        self._masking, self._prob, self._room = masking, options.masked_lm_prob, room
-        self._documents, self._vocabulary = documents, vocabulary
-        self._joins = documents.joins(masking.units)
-        self._slots, self._seed = options.max_predictions_per_seq, stream.seed
+    def __init__(self, masking, documents, vocabulary, stream, options, room):
+        super().__init__(masking, documents, vocabulary, stream, options, room)
         self._limits = drawable(vocabulary.size, vocabulary.special_ids)
         self._epoch, self._index, self._last_start = 1, -1, -1
         self._drawn: list[tuple[np.ndarray, np.ndarray]] = []
@@ -112,7 +105,7 @@ class BlockMasks:
             marks = pack_pairs(self._joins, *runs, SpecialIds(layout))["input_ids"][0]
             begins = marks == 0
         source, target = mask_block(
-            block, self._seed, self._epoch, self._index, limits=self._limits,
+            block, self._stream.seed, self._epoch, self._index, limits=self._limits,
             mask_id=self._vocabulary.mask_id, pad_id=-1, masked_lm_prob=self._prob,
             shares=self._masking.shares, begins=begins)
         positions = np.flatnonzero(target >= 0)[:self._slots]

@@ -9,20 +9,16 @@ one segment, a block.
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import lazy_loader
 import numpy as np
 
 from bert_tf.data.masking import base, dynamic
-from bert_tf.data.masking.base import KEEP, MASK, Masks, quotas
+from bert_tf.data.masking.base import KEEP, MASK, DrawnMasks, Masks, quotas
 from bert_tf.data.records import manifest
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.text.corpus import Documents
-from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.flags import only, option
-from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf = lazy_loader.load("tensorflow")
 
@@ -95,15 +91,13 @@ class SpanChooser:
         return runs_of(np.frombuffer(covered, np.uint8))
 
 
-class SpanMasks:
+class SpanMasks(DrawnMasks):
     """Draws the masks of blocks, as `bert.StaticMasks`. Random tokens are as frequent as in the
     text."""
 
-    def __init__(self, masking: "Masking", documents: Documents, vocabulary: Vocabulary,
-                 stream: PythonRandom, options: Any, room: int) -> None:
-        self._masking, self._documents, self._stream = masking, documents, stream
-        self._layout, self._room = vocabulary.layout, room
-        self._slots, self._joins = options.max_predictions_per_seq, documents.joins(masking.units)
+    def __init__(self, masking, documents, vocabulary, stream, options, room):
+        super().__init__(masking, documents, vocabulary, stream, options, room)
+        self._layout = vocabulary.layout
         self._quotas = quotas(options.max_seq_length, options.masked_lm_prob, self._slots,
                               raised_without=self._layout.special(False))
         self._rng = np.random.RandomState(stream.seed % 2**32)
