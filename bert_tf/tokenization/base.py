@@ -285,8 +285,11 @@ def check_case(tokenizer: Tokenizer, source: str) -> None:
 
 def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
     """Raises InputError, which names the vocabulary `source`, for a SentencePiece model without
-    sentinels, whose last pieces would be taken for them."""
-    if not getattr(tokenizer, "has_sentinels", True):
+    sentinels, whose last pieces would be taken for them; warns of another vocabulary."""
+    if not hasattr(tokenizer, "has_sentinels"):
+        warn(f"{source} is a vocabulary of {tokenizer.name}, whose last tokens are taken for "
+             "sentinels, and fine-tuning needs a model of SentencePiece; give its file.")
+    elif not tokenizer.has_sentinels:
         raise InputError(f"{source} is a SentencePiece model without sentinels (<extra_id_0>, "
                          "...); give the SentencePiece model of an encoder with a decoder.")
 

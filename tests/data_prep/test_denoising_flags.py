@@ -44,8 +44,9 @@ def fixture_make(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["span_corruption", "iid_m_f", "lm"])
-def test_records_are_the_rows_of_a_pipeline(make, tmp_path, name):
+def test_records_are_the_rows_of_a_pipeline(make, tmp_path, name, capsys):
     found, manifest = make(objective=name, pack=True, job={"dupe_factor": 2})
+    assert "wordpiece, whose last tokens are taken for sentinels" in capsys.readouterr().err
     objective = dataclasses.replace(OBJECTIVES[name], pack=True)
     tokenizer = open_tokenizer(str(tmp_path / "vocab.txt"), False)
     documents = tokenize_documents((tmp_path / "text.txt").read_text().split("\n"), tokenizer)
