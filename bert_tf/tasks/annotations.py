@@ -115,7 +115,10 @@ def _brat(path, layout):
     for document, name in enumerate(names):
         source = os.path.splitext(name)[0] + ".txt"
         with open_unpacked(source) as file:
-            text = file.read().decode("utf-8")
+            try:
+                text = file.read().decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError(f"{source} is not UTF-8; save it as UTF-8.") from error
         spans = list(_brat_spans(name, text))
         for start, end in _lines(text, spans):
             inside = [span._replace(start=span.start - start, end=span.end - start)
@@ -136,6 +139,9 @@ def _brat_spans(path, text):
                             for end, start in zip(places[1::2], places[2::2])):
             raise InputError(f"{path}, line {number} is not an entity of one part, such as "
                              "\"T1, tab, PER 0 3, tab, Ann\"; split or remove it.")
+        if places[-1] > len(text):
+            raise InputError(f"{path}, line {number} has an entity that ends at {places[-1]}, in a "
+                             f"text of {len(text)} characters; give the text that was annotated.")
         yield _Span(places[0], places[-1], match[1], match[3])
 
 

@@ -209,6 +209,12 @@ def test_brats_files_are_read_beside_their_texts(tmp_path):
     brat(tmp_path, "d", "x\naspirin", "T1\tDRUG 2 6\taspi\n")
     with pytest.raises(InputError, match="d.txt, line 2 has the span 'aspi' .* cuts the word 'asp"):
         read(tmp_path / "d.ann")
+    brat(tmp_path, "e", "Ann left.\nBo", "T1\tPER 0 3\tAnn\nT2\tPER 10 13\tBob\n")
+    with pytest.raises(InputError, match="e.ann, line 2 has an entity that ends at 13, in a te"):
+        read(tmp_path / "e.ann")
+    (tmp_path / "e.txt").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="e.txt is not UTF-8; save it"):
+        read(tmp_path / "e.ann")
 
 
 @pytest.mark.parametrize("name, content, message", [
