@@ -111,6 +111,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
             if isinstance(raw, Flags):
                 return task.kind.with_labels(task, raw.names)
             seen.update(raw if isinstance(raw, list) else [raw])
+    if not seen:
+        raise InputError(f"{path} holds no example with a label; name another file.")
     if len(seen) < task.kind.least_labels or None in seen:
         held = counted(len(seen - {None}), "label")
         raise InputError(f"{path}: its label column holds only {held}; name another column with "

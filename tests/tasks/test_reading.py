@@ -404,6 +404,10 @@ def test_own_tags_that_are_no_entities(tmp_path):
     task = discover_labels(task, "train", task.path(str(tmp_path), "train"))
     assert task.labels == ("DT", "NN", "RB") and task.metrics == ("tag_accuracy",)
     assert [e.label for e in read(task, tmp_path, "train")] == [[0, 1], [2]]
+    (tmp_path / "pos.txt").write_text("\n")
+    with pytest.raises(InputError, match="pos.txt holds no example with a label; name"):
+        discover_labels(own_task("tagging", {"train": "pos.txt"}, ["0"], "1"), "train",
+                        str(tmp_path / "pos.txt"))
 
 
 @pytest.mark.parametrize("arguments, message", [
