@@ -85,14 +85,11 @@ class DistillFlags:
         None, "Divide the logits by this temperature before they are compared (default: as in "
         "--recipe).")
     soft_weight: float | None = _of_logits(
-        None, "Weight of the loss on soft targets (default: as in --recipe).", least=0,
-        below=float("inf"), rare=True)
+        None, "Weight of the loss on soft targets (default: as in --recipe).", least=0, rare=True)
     gold_weight: float | None = option(
-        None, "Weight of the loss on gold labels (default: as in --recipe).", least=0,
-        below=float("inf"), rare=True)
+        None, "Weight of the loss on gold labels (default: as in --recipe).", least=0, rare=True)
     patience_weight: float | None = _of_patience(
-        None, "Weight of the loss on the layers' [CLS] vectors (default: 100).", least=0,
-        below=float("inf"))
+        None, "Weight of the loss on the layers' [CLS] vectors (default: 100).", least=0)
     patience_layers: str | None = _of_patience(
         None, "Teacher layers with which the student's layers, except its top layer, are compared. "
         "skip: evenly spaced. last: the last layers below the top layer. Or numbers from 0, "

@@ -46,7 +46,7 @@ class TheseusFlags:
         Replacing.replacing_rate, "Probability at the first step.", above=0, most=1)
     scheduler_linear_k: float = only("scheduler_type", "linear")(
         Replacing.scheduler_linear_k, "With --scheduler_type=linear, growth of the probability "
-        "per step.", least=0, below=float("inf"))
+        "per step.", least=0)
     steps_for_replacing: int = only("scheduler_type", "constant")(
         Replacing.steps_for_replacing, "With --scheduler_type=constant, number of steps before "
         "the probability is 1; 0: it is 1 from the second step on, as in the original.", least=0)

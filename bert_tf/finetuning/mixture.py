@@ -75,7 +75,7 @@ class MixtureFlags:
         0, "1: in each epoch, the batches of the first task come last.", least=0, most=1)
     ratio: float = _of_epochs(
         0.0, "Batches of the other tasks in an epoch, for each batch of the first task; 0: all.",
-        least=0, below=math.inf)
+        least=0)
     answer_opt: int = option(
         1, "1: a stochastic answer network classifies pairs of texts. 0: each head is one layer.")
     answer_num_turn: int | None = option(
@@ -334,7 +334,7 @@ class TaskRow(TaskFlags):
         None, "How they are learned, a --recipe of bert-distill.")
     dropout_p: float | None = option(None, "Dropout before the head's last layer.", least=0,
                                      below=1)
-    loss_weight: float | None = option(None, "Factor of the loss.", above=0, below=float("inf"))
+    loss_weight: float | None = option(None, "Factor of the loss.", above=0)
     answer_opt: int | None = option(None, "1: a stochastic answer network.", choices=(0, 1))
 
     __post_init__ = check

@@ -40,13 +40,11 @@ class SuiteFlags:
         "seeds from --random_seed.", least=1)
     random_seed: int = option(12345, "The first seed.", least=0)
     grid_learning_rate: list[str] = option(
-        [], "Learning rates to try; default: as in the model's paper.", items=float, above=0,
-        below=float("inf"))
+        [], "Learning rates to try; default: as in the model's paper.", items=float, above=0)
     grid_train_batch_size: list[str] = option(
         [], "Batch sizes to try; default: as in the model's paper.", items=int, above=0)
     grid_num_train_epochs: list[str] = option(
-        [], "Numbers of epochs to try; default: as in the model's paper.", items=float, above=0,
-        below=float("inf"))
+        [], "Numbers of epochs to try; default: as in the model's paper.", items=float, above=0)
     dry_run: bool = option(False, "Print the plan, with an estimate of the time, and stop.")
     # Settings of every run; None: the default of the task and the model.
     max_seq_length: int | None = option(None, "Maximum tokens of all sequences. Default: each "

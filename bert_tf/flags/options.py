@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import math
 import shlex
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -189,8 +190,8 @@ def _check_value(field, value):
         if metadata["choices"] and item not in metadata["choices"]:
             which = f" there is no {item}:" if several else ""
             raise InputError(f"{begin}{which} {choose_from(item, metadata['choices'])}")
-        if item != item:
-            raise InputError(f"{begin} it must be {bounds or 'a number'}.")
+        if item != item or metadata["bounds"] and item in (math.inf, -math.inf):
+            raise InputError(f"{begin} it must be a finite number.")
         if not (metadata["bounds"] or metadata["items"]):
             continue
         number = item
@@ -205,8 +206,8 @@ def _check_value(field, value):
 
 
 def is_within(number, least=None, above=None, most=None, below=None) -> bool:
-    """Returns whether a number is within bounds; NaN is not."""
-    return (number == number and (least is None or number >= least)
+    """Returns whether a finite number is within bounds."""
+    return (number - number == 0 and (least is None or number >= least)
             and (above is None or number > above)
             and (most is None or number <= most) and (below is None or number < below))
 
@@ -219,11 +220,9 @@ def _range(least=None, above=None, most=None, below=None):
         bounds.append(f"above {above}")
     if most is not None:
         bounds.append(f"at most {most}")
-    elif below == float("inf"):
-        bounds.append("finite")
     elif below is not None:
         bounds.append(f"below {below}")
-    if least is not None and len(bounds) > 1 and bounds[1] != "finite":
+    if least is not None and len(bounds) > 1:
         return f"from {least} to {bounds[1].removeprefix('at most ')}"
     return " and ".join(bounds)
 

@@ -240,11 +240,11 @@ class TextTaskFlags(LengthFlags):
     label_scale: float | None = option(
         None, "In regression, divide the labels by this number during training. The records do not "
         "change. Default: 1; where not all labels are from -5 to 5, or their standard deviation is "
-        "below 0.1, this deviation.", rare=True, above=0, below=float("inf"))
+        "below 0.1, this deviation.", rare=True, above=0)
     label_mean: float | None = option(
         None, "In regression, subtract this number from the labels during training, before they "
         "are divided. Default: 0; for the same labels as in --label_scale, their mean.", rare=True,
-        above=float("-inf"), below=float("inf"))
+        above=float("-inf"))
     both_orders: bool = option(
         False, "Train on each pair of texts in both orders: first all pairs of the training file, "
         "then all pairs with the texts swapped.", rare=True)

@@ -41,8 +41,7 @@ class StackSettings:
     stack_learning_rates: list[str] = _of_stages(
         [], "Learning rate at the start of each stage, after its warm-up, and at the end of the "
         "last stage. In each stage the rate goes from its own value to the next. Default: "
-        "--learning_rate for all stages, --end_learning_rate at the end.", items=float, least=0,
-        below=float("inf"))
+        "--learning_rate for all stages, --end_learning_rate at the end.", items=float, least=0)
     stack_warmup_steps: list[str] = _of_stages(
         [], "Warm-up steps of each stage. Default: --num_warmup_steps in each.", items=int, least=0)
     stack_new_layers: str = _of_stages(
@@ -81,8 +80,8 @@ def _numbers(stacking, name, kind, count):
     values = getattr(stacking, name)
     if values and len(values) != count:
         raise InputError(f"--{name} is {','.join(values)}; with "
-                         f"--stack_layers={','.join(stacking.stack_layers)} give {count} numbers, "
-                         "separated by commas.")
+                         f"--stack_layers={','.join(stacking.stack_layers)} give "
+                         f"{counted(count, 'number')}, separated by commas.")
     return [kind(value) for value in values] or None
 
 

@@ -388,10 +388,9 @@ class TrialSettings:
     grid_train_batch_size: list[str] = _of_grid(
         ["16", "32"], "Batch sizes of --grid.", items=int, above=0)
     grid_learning_rate: list[str] = _of_grid(
-        ["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.", items=float, above=0,
-        below=float("inf"))
+        ["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.", items=float, above=0)
     grid_num_train_epochs: list[str] = _of_grid(
-        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0, below=float("inf"))
+        ["2", "3", "4"], "Epochs of --grid.", items=float, above=0)
 
 
 @dataclasses.dataclass
@@ -404,11 +403,10 @@ class FineTuneSettings(TrialSettings, RobustnessSettings, LossSettings, LayerSet
     eval_batch_size: int = option(32, "Examples per step of evaluation and prediction.",
                                   alias="predict_batch_size", least=1)
     learning_rate: float | None = without("grid")(
-        None, "Peak of the learning rate. Default: the task's default (GLUE: 2e-5).", least=0,
-        below=float("inf"))
+        None, "Peak of the learning rate. Default: the task's default (GLUE: 2e-5).", least=0)
     num_train_epochs: float | None = without("grid")(
         None, "Number of epochs. Default: the task's default (GLUE: 3). 0: evaluate the model "
-        "without training.", least=0, below=float("inf"))
+        "without training.", least=0)
     warmup_proportion: float = option(
         0.1, "Share of the steps in which the learning rate rises.", least=0, most=1)
     early_stopping: int = option(

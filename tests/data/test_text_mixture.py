@@ -153,7 +153,7 @@ def test_tasks_come_at_their_rates():
     ({"examples_cap": 9}, "there is no --examples_cap with"),
     ({"temperature": 3.0}, "there is no --temperature with"),
     ({"temperature": 0, "task_sampling": "temperature"}, "it must be above 0"),
-    ({"ratio": math.inf}, "--ratio is inf; it must be at least 0 and finite"),
+    ({"ratio": math.inf}, "--ratio is inf; it must be a finite number"),
     ({"ratio": math.nan}, "--ratio is nan"),
     ({"examples_cap": -5, "task_sampling": "proportional"},
      "--examples_cap is -5; it must be at least 0")])

@@ -281,7 +281,7 @@ TRIED = {name: getattr(FineTuneSettings, name)
      "label 'w' is none of x, z"),
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": "x"}}}, "loss_weight is 'x'"),
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}},
-     "the row of mood: --loss_weight is 0.0; it must be above 0 and finite"),
+     "the row of mood: --loss_weight is 0.0; it must be above 0."),
     ({"rows": {"mood": {**ROWS["mood"], "task_kind": "multi_label"}}}, "can't be trained together"),
     ({"grid": True, **TRIED}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
     ({"rows": {"mood": {**ROWS["mood"], "answer_opt": 1}}}, "has answer_opt, which is for pairs"),

@@ -448,7 +448,7 @@ def test_bad_input_is_refused_before_work_starts(
 
 @pytest.mark.parametrize("changes, part", [
     ({"num_train_steps": 0}, "--num_train_steps is 0"),
-    ({"learning_rate": float("nan")}, "--learning_rate is nan"),
+    ({"learning_rate": float("inf")}, "--learning_rate is inf; it must be a finite number"),
     ({"num_warmup_steps": 9}, "--num_warmup_steps (9)"),
     ({"learning_rate_schedule": "one_minus_sqrt", "num_decay_steps": 7},
      "--num_warmup_steps (2) and --num_decay_steps (7) are together more than the steps"),

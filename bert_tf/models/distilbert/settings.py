@@ -14,16 +14,13 @@ class DistilBertSettings(DistillerSettings):
     restrict_ce_to_mask: bool = option(
         False, "Compare logits at the predicted tokens alone, not at all tokens.")
     alpha_ce: float | None = option(
-        None, "Weight of the divergence from the teacher's logits (default: 5).", least=0,
-        below=float("inf"))
+        None, "Weight of the divergence from the teacher's logits (default: 5).", least=0)
     alpha_mse: float = option(
-        0.0, "Weight of the squared difference of the logits from the teacher's.", least=0,
-        below=float("inf"))
+        0.0, "Weight of the squared difference of the logits from the teacher's.", least=0)
     alpha_mlm: float | None = option(
-        None, "Weight of the masked LM loss (default: 2).", least=0, below=float("inf"))
+        None, "Weight of the masked LM loss (default: 2).", least=0)
     alpha_cos: float | None = option(
-        None, "Weight of the cosine loss between hidden vectors (default: 1).", least=0,
-        below=float("inf"))
+        None, "Weight of the cosine loss between hidden vectors (default: 1).", least=0)
     distill_temperature: float = option(
         1.0, "Temperature by which logits are divided (default of the recipe: 2).", least=0,
         most=10**6)

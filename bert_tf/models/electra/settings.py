@@ -15,10 +15,9 @@ class GeneratorSettings:
     """ELECTRA's generator, and how the network learns from it."""
 
     generator_hidden_size: float = _of_its_own(
-        0.25, "Width of the generator as a share of the model's; 1/4 to 1/2 work best.", above=0,
-        below=float("inf"))
+        0.25, "Width of the generator as a share of the model's; 1/4 to 1/2 work best.", above=0)
     generator_layers: float = _of_its_own(
-        1.0, "Layers of the generator as a share of the model's.", above=0, below=float("inf"))
+        1.0, "Layers of the generator as a share of the model's.", above=0)
     untied_generator_embeddings: bool = _of_its_own(
         False, "The generator has separate embeddings, as wide as its layers.", rare=True)
     untied_generator: bool = _with_generator(
@@ -30,7 +29,7 @@ class GeneratorSettings:
         rare=True)
     disallow_correct: bool = _of_electra(False, "The original token is never drawn.", rare=True)
     temperature: float = _with_generator(
-        1.0, "Temperature of the draws from the generator.", above=0, below=float("inf"), rare=True)
+        1.0, "Temperature of the draws from the generator.", above=0, rare=True)
     gen_weight: float | None = option(None, "Weight of the generator's loss; default: 1.")
     disc_weight: float | None = _of_electra(
         None, "Weight of the model's loss; default: the recipe's, 50 of electra, or 1 if "

@@ -35,9 +35,9 @@ class ProjectionSettings(DistillerSettings):
         "teacher's down.")
     projection_weight: float | None = option(
         None, "Weight of the loss on projected weights: their squared differences (default: 1).",
-        least=0, below=float("inf"))
+        least=0)
     alpha_mlm: float | None = option(
-        None, "Weight of the masked LM loss (default: 1).", least=0, below=float("inf"))
+        None, "Weight of the masked LM loss (default: 1).", least=0)
 
 
 @dataclasses.dataclass(frozen=True)
