@@ -220,6 +220,17 @@ def test_a_classifier_of_eurobert_reads_what_it_was_trained_with(pooling, of_wei
                    ) < TOLERANCE
 
 
+def test_a_file_of_eurobert_without_a_theta_has_that_of_transformers(test_data, tmp_path):
+    """transformers 5.24, RotaryEmbeddingConfigMixin.default_theta."""
+    folder = shutil.copytree(test_data / "golden/other_encoders/eurobert", tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    for rotary, theta in (({}, 10_000), ({"rope_parameters": None}, 10_000),
+                          ({"rope_theta": 500}, 500)):
+        (folder / "config.json").write_text(json.dumps({
+            **{key: value for key, value in config.items() if "rope" not in key}, **rotary}))
+        assert checkpoints.read_config(folder).rope_theta == theta
+
+
 def test_tied_words_of_eurobert_are_written_apart(test_data, tmp_path):
     """Which transformers reads as two equal matrices."""
     golden = test_data / "golden" / "other_encoders" / "eurobert"

@@ -28,6 +28,7 @@ _KEYS = {**{key: key for key in (
     "intermediate_size", "max_position_embeddings", "initializer_range", "attention_bias",
     "mlp_bias", "classifier_pooling")},
     "attention_probs_dropout_prob": "attention_dropout", "layer_norm_eps": "rms_norm_eps"}
+_THETA = 10_000.0       # where a file has none; the released files have 250,000
 _BLOCK = f"{_PREFIX}layers.{{i}}."
 NAMES = {"words": f"{_PREFIX}embed_tokens", "attention/layer_norm": f"{_BLOCK}input_layernorm",
          "attention/self/qkv": _BLOCK + QKV, "attention/output/dense": f"{_BLOCK}self_attn.o_proj",
@@ -96,7 +97,7 @@ def _read_config(values):
     config = EuroBertConfig.from_dict({
         **{ours: values[theirs] for ours, theirs in _KEYS.items() if theirs in values},
         "hidden_act": configs.our_activation("hidden_act", values.get("hidden_act", "silu")),
-        "rope_theta": checked_theta(values, rotary, "rope_theta", EuroBertConfig.rope_theta)})
+        "rope_theta": checked_theta(values, rotary, "rope_theta", _THETA)})
     if values.get("head_dim") not in (None, config.head_size):
         raise InputError(f"head_dim must be hidden_size / num_attention_heads "
                          f"({config.head_size}), not {values['head_dim']!r}.")
