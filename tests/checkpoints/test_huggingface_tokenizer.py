@@ -201,7 +201,7 @@ def test_words_of_gpt_are_cut_by_our_rules(tmp_path, lines):
     odd = ["Mr. Ab isn't the U.S. he's (e.g. Smith's...) \u201cyes\u201d.",
            "a:b <c>=d 5% #x '90s'.", "end.Begin http://a.b/c?d=e&f=g",
            "... a..b ..c d.. $5 5$ \u20ac3.50, n't 's 'tis", "(Cannot) 'didnt' gonna. etc. a\\b",
-           "what?!?? ((no)) -- 'said.'' 5km 2. 9% x=y a= __x__ 7pm. '' '''"]
+           "what?!?? ((no)) -- 'said.'' 5km 2. 9% x=y a= __x__ 7pm. '' ''' 5\u00b0C 'em. 'em"]
     rows = [row.ids for row in library.encode_batch(odd + lines)]
     assert differing(rows, encoded(ours, odd + lines), odd + lines) == []
     assert library.token_to_id("_classify_") == ours.vocabulary.cls_id

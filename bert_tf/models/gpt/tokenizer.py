@@ -32,9 +32,9 @@ REPLACED = {**dict.fromkeys("\u2014\u2013\u2015", "-"), "\u2026": "...", "\u00b4
              "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}
 # Of equal marks only these stay together in spaCy. The original means to put blanks around
 # backslashes too, but writes its expression so that it does not.
-_RUN = re.compile(r"(-+|~+|/+|\|+|[!\";?+,()*\[\]{}_])")
+_RUN = re.compile(r"(-+|~+|/+|\|+|[!\";?+,()*\[\]{}_\u00b0])")
 # spaCy's rules for the text between blanks.
-_PREFIX = re.compile("''|[\u00a7%=#&<>:'`$\u00a3\u20ac\u00bf\u00a1\u00b0]|\\.\\.+")
+_PREFIX = re.compile("''|[\u00a7%=#&<>:'`$\u00a3\u20ac\u00bf\u00a1]|\\.\\.+")
 _SUFFIX = re.compile(
     "('s|n't|'m|'re|'ve|'ll|'d|''|(?<!')'|[:<>#&`]|\\.\\.+|(?<=[a-z0-9%'])\\.|(?<=[0-9])(["
     "$\u00a3\u20ac%]|[cdkmn]?m|[km]?g|[kmgt]b|ft|lb|oz|kmh|mph|[ap]m))$", re.IGNORECASE)
@@ -43,7 +43,7 @@ STOP = r"(?<=[a-z])\.(?=[A-Z])"
 _INFIX = re.compile(rf"({STOP})|(?<=[A-Za-z0-9])([:<>=])(?=[A-Za-z])|(\.\.+)")
 _KEPT = frozenset(
     "mr. mrs. ms. messrs. dr. prof. st. jr. bros. vs. e.g. i.e. a.m. p.m. inc. co. corp. ltd. mt. "
-    "adm. gen. gov. sen. rep. rev. jan. feb. aug. sept. oct. nov. dec.".split())
+    "adm. gen. gov. sen. rep. rev. jan. feb. aug. sept. oct. nov. dec. 'em".split())
 # The first parts of words that are cut in two.
 _JOINED = re.compile("can(?=not$)|gon(?=na$)|got(?=ta$)|(?:ai|are|ca|could|did|do|does|had|has|have"
                      "|is|should|was|were|wo|would)(?=nt$)", re.IGNORECASE)
