@@ -1,5 +1,6 @@
 """Sentences of CoNLL-U files, Universal Dependencies' treebanks (universaldependencies.org)."""
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -30,7 +31,7 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     tags: list[str] = []
     first = document = last = 0
     begun = False
-    for number, line in read_lines(path):
+    for number, line in itertools.chain(read_lines(path), [(0, "")]):    # ends the last sentence
         if not line.strip():
             if words:
                 yield first, words, tags, document
@@ -57,8 +58,6 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
         elif not _OTHER.fullmatch(cells[0]):
             omissions.add_malformed(f"{path}, line {number}",
                                     f"has {cells[0]!r} where the number of a word must be")
-    if words:
-        yield first, words, tags, document
 
 
 def _column(name):

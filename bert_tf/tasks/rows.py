@@ -275,7 +275,7 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     begins = list(itertools.islice(lines, _LOOKED_AT))
     width, tabs = _shape(begins)
     _check_words(begins, width, word_column, shown_name(path))
-    for number, line in itertools.chain(begins, lines):
+    for number, line in itertools.chain(begins, lines, [(0, "")]):     # ends the last sentence
         cells = SPACES.split(line.strip(" \t"))
         if cells == [""] or cells[0] == DOCUMENT:
             if words:
@@ -306,8 +306,6 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
         words.append(cells[word_column])
         if tag_column is not None:
             tags.append(cells[tag_column])
-    if words:
-        yield first, words, tags, document
 
 
 def _shape(lines):
