@@ -127,7 +127,7 @@ class TextPredictions(SplitPredictions):
     """Scores and writes the texts for a file."""
 
     def __init__(self, file: TextFile):
-        self._file, self.prefix, self.examples, self._join = file, file.name, file.examples, None
+        self._file, self.prefix, self.examples = file, file.name, file.examples
 
     def decode(self, answers, records):
         return answers["texts"]

@@ -286,6 +286,7 @@ class SplitPredictions:
     """
 
     archive_of = ""     # the suite whose archive `write` has written a file for
+    _join: typing.Callable | None = None
 
     def __init__(self, source, join: typing.Callable | None = None):
         self._source, self._task, self._join = source, source.task, join

@@ -11,7 +11,7 @@ from bert_tf.data.records import features
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad, squad_answers, squad_scorer
 from bert_tf.tasks.answer_spans import SpanOptions, SquadRecords, cut_spans
-from bert_tf.tasks.kinds.labelled import is_flat
+from bert_tf.tasks.kinds.labelled import SplitPredictions, is_flat
 from bert_tf.tasks.question_files import form_of
 from bert_tf.tasks.squad_answers import AnswerOptions
 from bert_tf.tasks.task import Kind, settle, warn_of_cut
@@ -128,12 +128,12 @@ def _span_options(options, max_seq_length):
     return _taken(SpanOptions, {**options, "max_seq_length": max_seq_length})
 
 
-class SquadPredictions:
-    """The answers to a SQuAD file's questions, with the interface of `SplitPredictions`. `options`:
-    see `Span`; `choose` adds to them. `is_scored`: requires the file to hold the correct answers.
-    """
+class SquadPredictions(SplitPredictions):
+    """The answers to a SQuAD file's questions, also to parts of passages, which `decode` brings
+    together. `options`: see `Span`; `choose` adds to them. `is_scored`: requires the file to hold
+    the correct answers."""
 
-    prefix, archive_of = "squad", ""
+    prefix = "squad"
 
     def __init__(self, path, tokenizer, max_seq_length, options, is_scored):
         self._path, self._tokenizer, self._options = path, tokenizer, options
@@ -168,10 +168,6 @@ class SquadPredictions:
     @property
     def _threshold(self):
         return self._options.get(THRESHOLD, 0.0)
-
-    def join(self, answers):
-        """Returns the answers as they are: to parts of passages, which `decode` brings together."""
-        return answers
 
     def decode(self, answers, records):
         """Returns a `Prediction` for each official id, in the order of the file."""
