@@ -308,8 +308,8 @@ def test_submissions_of_super_glue(name, tmp_path, monkeypatch):
     if name == "record":
         rows = [{**kept, "qas": [{"idx": 7 + index, "query": "@placeholder sat"}]}
                 for index in range(3)]
-    files = {**TEXT_TASKS[f"super_glue_{name}"].files}
-    path = tmp_path / files["test"]
+    layout = TASKS[TEXT_TASKS[f"super_glue_{name}"].same_as].split("test")
+    path = tmp_path / layout.files[0]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     sources = TextFlags(tasks=[f"super_glue_{name}"], data_dir=[str(tmp_path)]).open(
         False, False, True)

@@ -131,8 +131,6 @@ def longest_target(sources: Sources, tokenizer) -> int:
 _PAIRS = TEXT_TASKS["pairs"]
 _NAMES = [name for name in TEXT_TASKS if name != _PAIRS.name]
 SPLITS = ("train", "dev", "test")
-# Tasks that are official ones although their tests are not submitted.
-_READ_FILES_OF = {"squad": "squad", "squad_trivia": "squad", "conll2003": "conll2003"}
 
 
 @dataclasses.dataclass
@@ -201,14 +199,13 @@ class TextFlags:
 def _find(name, folder, split):
     """The files of a task's split; MNLI has two to score on, and one may be absent."""
     task = TEXT_TASKS[name]
-    if task.official or is_library_name(folder):
-        known = _same_as(task)
-        if not known:
-            raise InputError(f"--data_dir: {task.name} can't be read from {folder}; give the "
-                             "folder of its files.")
-        official = placed(OF_SUITES[known], folder)
+    if task.same_as:
+        official = placed(OF_SUITES[task.same_as], folder)
         paths = [(part, official.path(folder, part)) for part in official.splits
                  if part.split("_")[0] == split and official.has_file(folder, part)]
+    elif is_library_name(folder):
+        raise InputError(f"--data_dir: {task.name} can't be read from {folder}; give the folder of "
+                         "its files.")
     else:
         paths = [(part, path) for part, file in task.files.items()
                  if part == split and is_file(path := os.path.join(folder, file))]
@@ -223,15 +220,9 @@ def _folder_of(folder, task, count):
     """The folder in `folder` that is named as the task, in capitals or not; else `folder`. A data
     set for several tasks has a configuration for each."""
     if is_library_name(folder):
-        known = _same_as(task)
-        if known and count > 1:
-            return configuration(folder, OF_SUITES[known])
+        if task.same_as and count > 1:
+            return configuration(folder, OF_SUITES[task.same_as])
         return folder
     official = TASKS.get(task.official or task.submitted)
     names = (official.name, official.folder_of or official.name) if official else ()
     return named_folder(folder, task.name, *names, task.name.removeprefix("super_glue_")) or folder
-
-
-def _same_as(task):
-    """The key in `OF_SUITES` of the task whose files a task as text reads, or None."""
-    return task.official or task.submitted or _READ_FILES_OF.get(task.name)

@@ -51,8 +51,9 @@ class TextTask:
         metrics: names of `scores.METRICS`.
         official: the key of `named.TASKS` whose files it reads; empty if it has a reader.
         submitted: the key of the task of SuperGLUE that its test file belongs to; empty if none.
+        files_of: the key of `named.OF_SUITES` whose files it reads, if neither of these says it.
         read: function of a path and whether there are targets, which yields `TextExample`s.
-        files: {split: file}, in addition to files of `official`.
+        files: {split: file}, if no official task has its files.
         learned: function of an example of the training file, which returns those to learn from.
     """
 
@@ -63,9 +64,15 @@ class TextTask:
     metrics: tuple[str, ...] = ("accuracy",)
     official: str = ""
     submitted: str = ""
+    files_of: str = ""
     read: Callable[[str, bool], Iterator[TextExample]] | None = None
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     learned: Callable[[TextExample], Sequence[TextExample]] | None = None
+
+    @property
+    def same_as(self) -> str:
+        """The key in `named.OF_SUITES` of the task whose files it reads; "" without one."""
+        return self.official or self.submitted or self.files_of
 
     @property
     def is_number(self) -> bool:
@@ -127,15 +134,13 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
         yield TextExample(join_columns(prefix or name, texts), target)
 
     return TextTask(f"super_glue_{name}", words=words, metrics=metrics,
-                    read=super_glue.each_line("jsonl")(write),
-                    **{"files": _JSONL, "submitted": name, **others})
+                    read=super_glue.each_line("jsonl")(write), **{"submitted": name, **others})
 
 
-def _diagnostic(name, file, **others):
-    """Makes a task of SuperGLUE that a model of RTE answers."""
-    return _super_glue(name, ("premise", "hypothesis"), _ENTAILMENT, prefix="rte",
-                       files=dict.fromkeys(("dev", "test"), f"{file}.jsonl"),
-                       submitted=file.lower(), **others)
+def _of_rte(name, submitted, **others):
+    """Makes RTE of SuperGLUE, or a task that its model answers."""
+    return _super_glue(name, ("premise", "hypothesis"), ("entailment", "not_entailment"),
+                       prefix="rte", submitted=submitted, **others)
 
 
 def _read_multirc(path, has_targets):
@@ -200,12 +205,8 @@ def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
 
 
 _TSV = {split: f"{split}.tsv" for split in ("train", "dev", "test")}
-_JSONL = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
 _BOOLEANS = ("False", "True")
 _PAIR = ("sentence1", "sentence2")
-_ENTAILMENT = ("entailment", "not_entailment")
-_MNLI = ("contradiction", "entailment", "neutral")
-_SQUAD_FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
 _LANGUAGES = {"de": "German", "en": "English", "fr": "French", "ro": "Romanian"}
 
 
@@ -220,43 +221,45 @@ def _translation(source, target):
     return TextTask(f"translate_{source}_{target}", metrics=("bleu",), read=read, files=_TSV)
 
 
-def _glue(name, columns, words, metrics=("accuracy",), official=None, prefix=None):
-    return TextTask(name, prefix or name, columns, words, metrics, official or name)
+def _glue(name, columns, metrics=("accuracy",), official=None, prefix=None):
+    known = TASKS[official or name]
+    return TextTask(name, prefix or name, columns, known.label_names or known.labels, metrics,
+                    known.name)
 
 
 TEXT_TASKS = {task.name: task for task in (
-    _glue("cola", ("sentence",), ("unacceptable", "acceptable"), ("matthews",)),
-    _glue("sst2", ("sentence",), ("negative", "positive"), official="sst-2"),
-    _glue("mrpc", _PAIR, ("not_equivalent", "equivalent"), ("f1", "accuracy")),
-    _glue("stsb", _PAIR, (), ("pearson", "spearman"), "sts-b"),
-    _glue("qqp", ("question1", "question2"), ("not_duplicate", "duplicate"), ("f1", "accuracy")),
-    _glue("mnli", ("premise", "hypothesis"), _MNLI),
-    _glue("qnli", ("question", "sentence"), _ENTAILMENT),
-    _glue("rte", _PAIR, _ENTAILMENT),
-    _glue("wnli", _PAIR, ("not_entailment", "entailment")),
-    _glue("ax", ("premise", "hypothesis"), _MNLI, ("matthews",), prefix="mnli"),
-    TextTask("squad", metrics=("answer_f1", "em"), read=_read_squad, files=_SQUAD_FILES),
-    TextTask("squad_trivia", metrics=("answer_f1", "em"), files=_SQUAD_FILES,
+    _glue("cola", ("sentence",), ("matthews",)),
+    _glue("sst2", ("sentence",), official="sst-2"),
+    _glue("mrpc", _PAIR, ("f1", "accuracy")),
+    _glue("stsb", _PAIR, ("pearson", "spearman"), "sts-b"),
+    _glue("qqp", ("question1", "question2"), ("f1", "accuracy")),
+    _glue("mnli", ("premise", "hypothesis")),
+    _glue("qnli", ("question", "sentence")),
+    _glue("rte", _PAIR),
+    _glue("wnli", _PAIR),
+    _glue("ax", ("premise", "hypothesis"), ("matthews",), prefix="mnli"),
+    TextTask("squad", metrics=("answer_f1", "em"), read=_read_squad, files_of="squad"),
+    TextTask("squad_trivia", metrics=("answer_f1", "em"), files_of="squad",
              read=functools.partial(_read_squad, with_context=False)),
     _super_glue("boolq", ("passage", "question"), _BOOLEANS, label=(False, True)),
     _super_glue("cb", ("premise", "hypothesis"), ("entailment", "contradiction", "neutral"),
                 metrics=("mean_f1_of_3", "accuracy")),
     _super_glue("copa", ("choice1", "choice2", "premise", "question"), ("choice1", "choice2"),
                 label=(0, 1)),
-    _super_glue("rte", ("premise", "hypothesis"), _ENTAILMENT, submitted="superglue-rte"),
-    _diagnostic("axb", "AX-b", fields=_PAIR, metrics=("matthews", "accuracy")),
-    _diagnostic("axg", "AX-g"),
+    _of_rte("rte", "superglue-rte"),
+    _of_rte("axb", "ax-b", fields=_PAIR, metrics=("matthews", "accuracy")),
+    _of_rte("axg", "ax-g"),
     _super_glue("wic", ("sentence1", "sentence2", "word"), _BOOLEANS, label=(False, True)),
     TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "group_em"),
-             submitted="multirc", read=_read_multirc, files=_JSONL),
+             submitted="multirc", read=_read_multirc),
     TextTask("super_glue_record", metrics=("answer_f1", "em"), submitted="record",
-             read=_read_record, files=_JSONL, learned=lambda example: [
+             read=_read_record, learned=lambda example: [
                  dataclasses.replace(example, target=answer) for answer in example.answers]),
     TextTask("super_glue_wsc", metrics=("referent_accuracy",), submitted="wsc",
-             read=super_glue.each_line("wsc")(_write_wsc), files=_JSONL,
+             read=super_glue.each_line("wsc")(_write_wsc),
              learned=lambda example: [example] * (example.answers[0] == "True")),
     TextTask("conll2003", metrics=("entity_f1", "exact_match"), read=_read_tags,
-             files={split: files.files[0] for split, files in TASKS["conll2003"].splits.items()}),
+             files_of="conll2003"),
     *(_translation(*pair) for pair in (("en", "de"), ("en", "fr"), ("en", "ro"), ("de", "en"))),
     TextTask("pairs", metrics=("exact_match",), read=read_pairs, files=_TSV),
 )}
