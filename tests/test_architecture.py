@@ -250,8 +250,9 @@ def exports(package):
     for node in ast.walk(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_loader.attach":
             homes = next(option.value for option in node.keywords if option.arg == "submod_attrs")
-            return {name: module for module, names in ast.literal_eval(homes).items()
-                    for name in names}
+            return {name: ast.literal_eval(module)      # relatives have a table of their own
+                    for module, names in zip(homes.keys, homes.values) if module
+                    for name in ast.literal_eval(names)}
     return {}
 
 
@@ -290,8 +291,8 @@ CHANGES = re.compile(r"(?i)quanti|prun|noise|head_mask|unit_mask|fused|packed|ta
 NAMING = {
     "config/__init__", "config/encoder", "config/quantisation",
     "data/batches/record_views", "data/masking/__init__", "data/masking/coin",
-    "data/segments/pairing", "layers/base", "layers/encoder", "networks/__init__",
-    "networks/encoder", "tokenization/__init__", "tokenization/byte_bpe",
+    "data/segments/pairing", "layers/base", "layers/encoder", "networks/encoder",
+    "tokenization/__init__", "tokenization/byte_bpe",
     "tokenization/library_classes", "tokenization/sentencepiece", "tokenization/unigram",
 }
 

@@ -59,13 +59,8 @@ ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
 _GROUPS = "num_hidden_groups"      # a key of ALBERT's files, which may name no model type
 # The class of each `model_type`.
 _NAMES = {
-    **dict.fromkeys(BERT_TYPES, "EncoderConfig"), "fixed_patterns": "FixedPatternConfig",
-    "universal": "UniversalConfig", "openai-gpt": "GPTConfig", "t5": "T5Config",
-    "xlnet": "XLNetConfig", "elmo": "ElmoConfig", "sequence_lstm": "SequenceLstmConfig",
-    "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig",
-    "modernbert": "ModernBertConfig", "mpnet": "MPNetConfig", "deberta-v2": "DebertaConfig",
-    "eurobert": "EuroBertConfig", "neobert": "NeoBertConfig",
-    "nomic_bert": "NomicBertConfig"}
+    **dict.fromkeys(BERT_TYPES, "EncoderConfig"),
+    **{model_type: name for model_type, (_, name, _) in config.RELATIVES.items()}}
 
 
 @dataclasses.dataclass(frozen=True)

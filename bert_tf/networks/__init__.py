@@ -7,34 +7,18 @@ from typing import Any
 
 import lazy_loader
 
+from bert_tf.config import RELATIVES, homes
 from bert_tf.errors import InputError
 
 # The network of each class of `bert_tf.config`, by name.
 NETWORKS = {"BertConfig": "Bert", "EncoderConfig": "BertEncoder",
-            "FixedPatternConfig": "FixedPatternEncoder",
-            "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT",
-            "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
-            "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert",
-            "ModernBertConfig": "ModernBert", "MPNetConfig": "MPNet",
-            "DebertaConfig": "Deberta", **dict.fromkeys(
-                ("EuroBertConfig", "NeoBertConfig"), "EuroBert"), "NomicBertConfig": "NomicBert"}
+            **{name: network for _, name, network in RELATIVES.values()}}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach("bert_tf", submod_attrs={
     "bert.network": ["Bert"],
     "networks.encoder": ["BertEncoder"],
     "layers.functions": ["pool"],
-    "models.deberta.network": ["Deberta"],
-    "models.eurobert.network": ["EuroBert"],
-    "models.fixed_patterns.network": ["FixedPatternEncoder"],
-    "models.gpt.network": ["GPT"],
-    "models.mobilebert.network": ["MobileBert"],
-    "models.modernbert.network": ["ModernBert"],
-    "models.mpnet.network": ["MPNet"],
-    "models.nomicbert.network": ["NomicBert"],
-    "models.recurrent.network": ["BiLstm", "Elmo", "SequenceLstm"],
-    "models.t5.network": ["T5"],
-    "models.universal.network": ["UniversalTransformer"],
-    "models.xlnet.network": ["XLNet"]})
+    **homes({network: folder for folder, _, network in reversed(RELATIVES.values())}, "network")})
 __all__ += ["NETWORKS", "attentions", "build", "check_memory", "first_state", "network_of"]
 # Sizes that two networks with shared embeddings have in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
