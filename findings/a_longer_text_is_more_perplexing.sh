@@ -4,15 +4,15 @@
 #
 # The perplexity of a text is the exponential of the mean of -log p over its words: how many words a model hesitates
 # between, so that a rare word raises it and the length does not matter. The component "information_theory" takes the
-# sum of -p log p over all tokens of the text for the entropy, as if these were the outcomes of one distribution, and its
-# exponential for the perplexity; "per_word_perplexity" divides that by the number of tokens in place of taking the root.
-# p is a word's share of all text, so a rare word adds next to nothing, and each further "the" multiplies. With the
-# package's own table of English, "the" twelve times has 3.5 and seven invented words have 1.0, where the definition
-# gives 34 and 485 million. A sentence has 1.9, ten of it 557, a hundred of it 3e27, and 2e24 "per word", where the
-# definition gives 872 for all three; from about 17,000 tokens on it is infinite. So as a feature beside BERT's output,
-# or to filter a corpus, all three numbers are little else than the count of frequent words. The documentation gives the
-# sum, calls it the text's Shannon entropy, higher for complex texts, and the last number normalised for length, fit to
-# filter out text that is incoherent because it surprises. No warning comes.
+# sum of -p log p over all tokens of the text for the entropy, as if these were the outcomes of one distribution, and
+# its exponential for the perplexity; "per_word_perplexity" divides that by the number of tokens in place of taking the
+# root. p is a word's share of all text, so a rare word adds next to nothing, and each further "the" multiplies. With
+# the package's own table of English, "the" twelve times has 3.5 and seven invented words have 1.0, where the
+# definition gives 34 and 485 million. A sentence has 1.9, ten of it 557, a hundred of it 3e27, and 2e24 "per word",
+# where the definition gives 872 for all three; from about 17,000 tokens on it is infinite. So as a feature beside
+# BERT's output, or to filter a corpus, all three numbers are little else than the count of frequent words. The
+# documentation gives the sum, calls it the text's Shannon entropy, higher for complex texts, and the last number
+# normalised for length, fit to filter out text that is incoherent because it surprises. No warning comes.
 #
 # Take the mean of token.prob, which spaCy gives as a logarithm, as below. Seen in November 2026 with Python 3.11. The
 # script fails if this changes.

@@ -3,14 +3,14 @@
 # 0/0, which counts as the highest.
 #
 # MRMR (Peng and others, 2005; Zhao and others, 2019) takes features one after the other: the one whose mutual
-# information with the labels is largest, then always that with the largest quotient of its information about the labels
-# and its mean information about the features taken so far. The estimate of scikit-learn is cut off at 0, and for a
-# feature of noise it is exactly 0 about half of the time. So at the second step a quarter of such features have 0/0,
-# which is NaN, and argmax takes the first NaN for the maximum; where there is none, a feature with anything by 0 is
-# infinitely good. With 45 features of noise and 5 that differ between two classes of texts, 4 of the 5 that the default
-# method "MIQ" keeps are noise, for each of five seeds, and a classifier with them is right for 65% of new texts in place
-# of 81% with the five good ones. The second feature is always one whose information about the labels is 0. The page of
-# the class and its guide don't speak of 0; NumPy warns of a division, once, and nothing else is said.
+# information with the labels is largest, then always that with the largest quotient of its information about the
+# labels and its mean information about the features taken so far. The estimate of scikit-learn is cut off at 0, and
+# for a feature of noise it is exactly 0 about half of the time. So at the second step a quarter of such features have
+# 0/0, which is NaN, and argmax takes the first NaN for the maximum; where there is none, a feature with anything by 0
+# is infinitely good. With 45 features of noise and 5 that differ between two classes of texts, 4 of the 5 that the
+# default method "MIQ" keeps are noise, for each of five seeds, and a classifier with them is right for 65% of new
+# texts in place of 81% with the five good ones. The second feature is always one whose information about the labels is
+# 0. The page of the class and its guide don't speak of 0; NumPy warns of a division, once, and nothing else is said.
 #
 # Take method="FCD" or "FCQ", which keep 5 and 4 to 5 of the good ones here, or "MID". Seen in November 2026 with Python
 # 3.11. The script fails if this changes.

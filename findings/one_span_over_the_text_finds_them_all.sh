@@ -7,11 +7,11 @@
 # first prediction that fits in text or type, and never crosses it off. So one long prediction has a point for each
 # entity that it covers, while it counts as two in the divisor, and the better the more there are: the F1 is 0.67 for
 # two, 0.91 for ten and 0.99 for a hundred, where it would be 0.33, 0.09 and 0.01 if each prediction counted once.
-# Precision has no bound, and is hidden in the F1. Taggers that glue neighbours together, as they do where B- and I- tags
-# are confused, are scored too high: persons in a list, joined three by three, have 0.75 in place of 0.25. And since the
-# search ends at the first fit, an exact prediction behind a partial one of the same entity loses its point for the
-# text: in this order the two have 0.33, in the other 0.67. The README describes the measure by Nadeau and Sekine
-# (2007), whose precision is a share of the predictions. No warning comes.
+# Precision has no bound, and is hidden in the F1. Taggers that glue neighbours together, as they do where B- and I-
+# tags are confused, are scored too high: persons in a list, joined three by three, have 0.75 in place of 0.25. And
+# since the search ends at the first fit, an exact prediction behind a partial one of the same entity loses its point
+# for the text: in this order the two have 0.33, in the other 0.67. The README describes the measure by Nadeau and
+# Sekine (2007), whose precision is a share of the predictions. No warning comes.
 #
 # Cross predictions off, as below, or take another package. Seen in November 2026 with Python 3.11. The script fails if
 # this changes.

@@ -3,12 +3,12 @@
 # used again, and now and then also if they are made anew.
 #
 # They estimate what each training text is worth by training on many subsets, to find wrong labels for instance. The
-# samplers keep their results in a dictionary of the class, so that several evaluators may share them, under a name that
-# is "set to a unique value for a object" by default: id(self). It is looked up before anything is computed, and
+# samplers keep their results in a dictionary of the class, so that several evaluators may share them, under a name
+# that is "set to a unique value for a object" by default: id(self). It is looked up before anything is computed, and
 # never emptied. So an evaluator that gets a second data set returns the values of the first, to the last bit, in no
-# time; and after an evaluator is gone Python gives its id to another, so in a loop over data sets some get the
-# values of an older one: 5 to 14 of 100 here, by when the garbage is collected. These values have nothing to do with
-# the texts: wrong labels, a quarter of the texts, are among the lowest quarter as often as by lot. If the number of texts
+# time; and after an evaluator is gone Python gives its id to another, so in a loop over data sets some get the values
+# of an older one: 5 to 14 of 100 here, by when the garbage is collected. These values have nothing to do with the
+# texts: wrong labels, a quarter of the texts, are among the lowest quarter as often as by lot. If the number of texts
 # differs, those of DataShapley have the old length. Neither documentation nor tracker speaks of it. No warning comes.
 #
 # Give cache_name=None. Seen in November 2026 with Python 3.11. The script fails if this changes.
@@ -18,7 +18,7 @@ trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --disable-pip-version-check scikit-learn==1.9.1 pandas==3.1.1 scipy==1.17.1 \
     matplotlib==3.11.2 tqdm==4.70.1 requests torch==2.13.0 numpy==2.4.6
-"$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps opendataval==1.3.0   # without its data sets
+"$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps opendataval==1.3.0  # without data sets
 "$folder/venv/bin/python" - 2>"$folder/log" <<'PYTHON' || { cat "$folder/log"; exit 1; }
 import sys
 import types
