@@ -1,13 +1,10 @@
 """Fixtures of all tests, and the order in which they run."""
 
-import functools
 import gc
 import importlib.util
 import os
 import subprocess
 import sys
-import types
-import typing
 
 import pytest
 
@@ -40,40 +37,12 @@ def pytest_configure(config):
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
     if not PLAIN:
-        _save_time()
-
-
-def _save_time():
-    """Leaves out of TensorFlow, Keras and Python what takes long and decides no test."""
-    from keras.src.backend.common import global_state
-    from keras.src.saving import saving_lib
-    from keras.src.utils import traceback_utils as keras_tracebacks
-    from tensorflow.python import pywrap_tfe
-    from tensorflow.python.framework import ops
-    from tensorflow.python.ops import gen_resource_variable_ops
-    from tensorflow.python.util import traceback_utils as tf_tracebacks
-    tf.config.optimizer.set_experimental_options(UNOPTIMIZED)
-    # Seeds and sessions that begin anew forget the kernels of all operations, whose making takes
-    # longer than what a test computes with them.
-    pywrap_tfe.TFE_ContextClearCaches = lambda context: None
-    # A cleared session looks through all that the tests before have made, too.
-    global_state.gc = types.SimpleNamespace(collect=lambda: 0)
-    # It forgets what no layer saves, too, which is then looked for by making one.
-    saving_lib.get_attr_skipset = functools.cache(saving_lib.get_attr_skipset)
-    # With the name of each variable, its operation would be another, whose kernel is made anew.
-    make_handle = gen_resource_variable_ops.var_handle_op
-    gen_resource_variable_ops.var_handle_op = (
-        lambda *args, debug_name="", **options: make_handle(*args, **options))
-    # What a protocol asks for is gathered for each tensor; Python 3.12 does it once.
-    typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
-    # Whether tracebacks leave out lines of TensorFlow and Keras is asked at each operation.
-    tf_tracebacks.is_traceback_filtering_enabled = lambda: False
-    keras_tracebacks.is_traceback_filtering_enabled = lambda: False
-    # An operation of a graph remembers the lines that made it, which nobody asks for here.
-    ops._create_c_op.__wrapped__.__defaults__ = None, False
-    # Tracing makes millions of objects that live on: they are looked through once, while young.
-    gc.freeze()
-    gc.set_threshold(200_000, 10_000, 1000)
+        from tests.quick import save_time
+        save_time()
+        tf.config.optimizer.set_experimental_options(UNOPTIMIZED)
+        # Tracing makes millions of objects that live on: they are looked through once, while young.
+        gc.freeze()
+        gc.set_threshold(200_000, 10_000, 1000)
 
 
 def pytest_sessionfinish():
