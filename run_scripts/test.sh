@@ -5,8 +5,10 @@
 export PIP_COMPILE=0 PYTHONDONTWRITEBYTECODE=
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh" "[test]"
 echo "== checking style (ruff) and types (mypy)"
+"$python" -c "import tensorflow, keras" 2>/dev/null &     # compiles them, before several processes do
 "$python" -m ruff check .
 "$python" -m mypy
+wait
 # A file that gets its final name waits for the disk: the tests write thousands in memory instead.
 free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1) || true
 if [ "${free:-0}" -gt 4000000 ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts; then

@@ -9,7 +9,6 @@ import typing
 import keras
 import tensorflow as tf
 from keras.src.backend.common import global_state
-from keras.src.backend.tensorflow import core
 from keras.src.saving import saving_lib
 from keras.src.utils import traceback_utils as keras_tracebacks
 from tensorflow.python import pywrap_tfe
@@ -28,8 +27,6 @@ def save_time():
     # It forgets what no layer saves, too, which is then looked for by making one.
     saving_lib.get_attr_skipset = functools.cache(saving_lib.get_attr_skipset)
     if keras.backend.backend() == "tensorflow":
-        # A graph finds the sizes of a tensor again wherever they are asked for, even known ones.
-        core.shape = functools.partial(_sizes, core.shape)
         # Tests are seeded alike: the weights of a model are mostly those of models before it.
         for kind in ("TruncatedNormal", "RandomNormal", "RandomUniform", "VarianceScaling", "Zeros",
                      "Ones"):
@@ -46,18 +43,6 @@ def save_time():
     keras_tracebacks.is_traceback_filtering_enabled = lambda: False
     # An operation of a graph remembers the lines that made it, which nobody asks for here.
     ops._create_c_op.__wrapped__.__defaults__ = None, False
-
-
-def _sizes(of_keras, tensor):
-    """What Keras returns as the shape of a tensor, found once in each graph."""
-    if not isinstance(tensor, tf.Tensor) or tensor.shape.rank is None:
-        return of_keras(tensor)
-    if tensor.shape.is_fully_defined():
-        return tuple(tensor.shape)
-    graph = tf.compat.v1.get_default_graph()
-    if getattr(tensor, "sizes_found", (None,))[0] is not graph:
-        tensor.sizes_found = graph, of_keras(tensor)
-    return tensor.sizes_found[1]
 
 
 def _draw_once(draw):
