@@ -238,6 +238,16 @@ def test_r_adam_has_the_papers_factor_from_the_papers_step(eagerly, beta_2):
         assert -float(variable[0]) == pytest.approx(moved, rel=1e-4), step
 
 
+@pytest.mark.parametrize("beta_2", [0.9, 0.98, 0.999])
+def test_late_steps_of_r_adam_are_adams(eagerly, beta_2):
+    variable = keras.Variable([0.0])
+    optimizer = make_optimizer("radam", 1.0, clip_norm=0.0, weight_decay=0.0, beta_2=beta_2)
+    optimizer.build([variable])
+    optimizer.iterations.assign(10**6)
+    factor = optimizer._delta(0, variable, 1.0, 1.0, (1.0, None), None)
+    assert float(factor[0]) == pytest.approx(1, abs=2e-6)
+
+
 @pytest.mark.parametrize("optimizer", ["adamw", "adamax", "adafactor", "huggingface_adamw"])
 @pytest.mark.parametrize("kind, start", [("ema", 0), ("swa", 2)])
 def test_averages_are_those_of_the_weights_after_each_step(eagerly, optimizer, kind, start):

@@ -40,11 +40,6 @@ class AveragedAdam(AdamWeightDecay):
         super()._update(index, gradient, variable, rate)
 
 
-def _langevin(x):
-    """coth(x) - 1 / x of a number above 0, where it is small as a series."""
-    return ops.where(x < 0.3, x / 3 - x**3 / 45 + 2 * x**5 / 945, 1 / ops.tanh(x) - 1 / x)
-
-
 @register
 class RectifiedAdam(AdamWeightDecay):
     """R-Adam (arXiv:1908.03265; LiyuanLucasLiu/RAdam, radam.py), whose steps are short while the
@@ -61,10 +56,12 @@ class RectifiedAdam(AdamWeightDecay):
                rounded: Any) -> Any:
         step = ops.cast(self.iterations + 1, "float32")
         # The second moment's correction as a difference of 1 would have few digits, and so would
-        # the length as the paper's longest - 2 step beta_2^step / (1 - beta_2^step).
+        # the length of early steps without its series.
         first, second = corrections[0], -ops.expm1(step * math.log(self.beta_2))
         longest, half = 2 / (1 - self.beta_2) - 1, -math.log(self.beta_2) / 2
-        length = step * (1 - _langevin(step * half)) + _langevin(half)
+        x = step * half
+        early = step * (1 - x / 3 + x**3 / 45 - 2 * x**5 / 945) + (longest - 1 / half)
+        length = ops.where(x < 0.3, early, longest - 2 * step / ops.expm1(2 * x))
         known = ops.maximum(length, self.LEAST)
         factor = ops.sqrt(second * (known - 4) * (known - 2) * longest
                           / ((longest - 4) * (longest - 2) * known)) / first
