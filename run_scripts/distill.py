@@ -29,7 +29,7 @@ from typing import Any
 from bert_tf import checkpoints, flags
 from bert_tf.config import PRESETS
 from bert_tf.errors import InputError
-from bert_tf.files import check_input, exists, is_file
+from bert_tf.files import check_input, exists, is_file, is_folder, is_library_name
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import only, option
 from bert_tf.recipes.distillation import (
@@ -251,7 +251,8 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     files = _task_flags(task_flags, saved)
     check_kept(task_flags, saved.options)
     for path in job.transfer_file:
-        check_input(path, "transfer_file")
+        if not (is_folder(path) or is_library_name(path)):      # which taggers read, too
+            check_input(path, "transfer_file")
     if job.student_layers:      # before the student is written
         files.find(files.read_task(), True, False, False)
     options = {name: saved.options[name] for name in _SHARED if name in saved.options}

@@ -143,10 +143,13 @@ def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
     tags = [tag for line in predictions(tmp_path / "both") for tag in line["tags"]]
     assert tags == [task.labels[index] for index in likely.argmax(-1)]
 
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "brat" / "dev.ann").touch()
+    (tmp_path / "brat" / "dev.txt").write_text("\n".join(texts(5, 5)))
     distill.main(
         distill.DistillFlags(
             teacher=models[1:], student=str(data / "small.json"), recipe="minibert",
-            vocab_file=str(data / "words.txt"), transfer_file=[str(data / "tags_dev.txt")],
+            vocab_file=str(data / "words.txt"), transfer_file=[str(tmp_path / "brat")],
             max_seq_length=8),
         TaskFlags(data_dir=str(data), **files),
         FineTuneSettings(output_dir=str(tmp_path / "small"), **SETTINGS))
