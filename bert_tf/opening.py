@@ -259,11 +259,8 @@ def finetuned_file(path: str) -> tuple[str, SavedTask]:
         raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
                          "fine-tuning run, or a folder of Hugging Face with the head of a task.")
     saved = SavedTask.read(path)
-    if not saved and (tasks := names.tasks_beside(path)):
-        raise InputError(f"{path} holds a model of several tasks, {', '.join(tasks)}; name one of "
-                         f"them with task= (--task), or its folder, such as "
-                         f"{names.task_folder(path, tasks[0])}.")
     if not saved:
+        names.check_one_task(path)
         raise InputError(f"there is no {TASK_FILE} in {path}, so the task of the model is not "
                          f"known; fine-tune it with bert-finetune --init_checkpoint={path}, or use "
                          "Predictor.from_learner.")

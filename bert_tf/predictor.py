@@ -81,11 +81,7 @@ class Predictor:
         folder = fetched(path)
         self._opened = (absolute(folder), batch_size, dtype, task)
         if task is not None:
-            known = names.tasks_beside(folder)
-            if task not in known:
-                raise InputError(f"{folder} has no task {task!r}; it has "
-                                 f"{', '.join(known) or 'one task alone: leave it out'}.")
-            folder = names.task_folder(folder, task)
+            folder = names.known_task_folder(folder, task)
         if task is None and _is_pretrained(folder):
             self._fill = FillMask(folder, batch_size, dtype)
             return

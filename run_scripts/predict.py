@@ -116,13 +116,14 @@ def main(job: PredictFlags) -> None:
     example_files.check_files(job.input_file, job.output_file)
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
-        folder = names.task_folder(folder, job.task)
+        folder = names.known_task_folder(folder, job.task)
     elif not checkpoints.weights_at(folder):        # said before TensorFlow is loaded
         raise InputError(f"--init_checkpoint: there is no model in {folder}; name the --output_dir "
                          "of a fine-tuning run, or a folder of Hugging Face with the head of a "
                          "task.")
     omissions, saved = Omissions(job.skip_malformed_lines), SavedTask.read(folder)
     if saved is None:
+        names.check_one_task(folder)
         from bert_tf.opening import task_of_labels  # which loads TensorFlow
         saved = task_of_labels(folder)
     form = job.input_format or example_files.form_of(job.input_file, saved, job.text_a_column)

@@ -145,6 +145,23 @@ def tasks_beside(folder: str) -> list[str]:
     return sorted(list_folder(path)) if is_folder(path) else []
 
 
+def known_task_folder(path: str, task: str) -> str:
+    """The folder of a task of the model in the folder `path`; InputError if it has no such task."""
+    known = tasks_beside(path)
+    if task not in known:
+        raise InputError(f"{path} has no task {task!r}; it has "
+                         f"{', '.join(known) or 'one task alone: leave it out'}.")
+    return task_folder(path, task)
+
+
+def check_one_task(path: str) -> None:
+    """Raises InputError if the model in the folder `path` has several tasks."""
+    if tasks := tasks_beside(path):
+        raise InputError(f"{path} holds a model of several tasks, {', '.join(tasks)}; name one of "
+                         f"them with task= (--task), or its folder, such as "
+                         f"{task_folder(path, tasks[0])}.")
+
+
 def with_head_of(path: str, task: str) -> str:
     """Returns a model's path (or ""), for a model of several tasks with the head of `task`."""
     known = path and tasks_beside(path)

@@ -319,6 +319,19 @@ def test_lines_are_checked_before_a_model_of_hugging_face_is_opened(model, tmp_p
             text_b_column="b")
 
 
+@pytest.mark.parametrize("task, message", [
+    (None, "several tasks, mood, tone; name one of them"),
+    ("moods", "no task 'moods'; it has mood, tone")])
+def test_a_task_of_several_is_asked_for_before_columns(model, tmp_path, task, message):
+    folder = shutil.copytree(model[0], tmp_path / "several")
+    for name in ("mood", "tone"):
+        (folder / "tasks" / name).mkdir(parents=True)
+        shutil.copy(folder / "task.json", folder / "tasks" / name)
+    (folder / "task.json").unlink()
+    with pytest.raises(InputError, match=message):
+        run(str(folder), tmp_path, "in.csv", "a\n1\n", task=task)
+
+
 @pytest.mark.parametrize("kind, texts", [("span", "a question and a passage"),
                                          ("classification", "both texts")])
 def test_both_columns_of_a_pair_are_asked_for_at_once(kind, texts):
