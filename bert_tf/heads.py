@@ -238,9 +238,6 @@ TAUGHT = {
 # The heads by the classes of all objectives.
 OBJECTIVES = {**{head.objective: head for head in HEADS.values()},
               **{objective: HEADS[name] for objective, (name, _) in (CAUSAL | FURTHER).items()}}
-# The default names of all objectives, by their classes.
-NAMES = {**{objective: head.name for objective, head in OBJECTIVES.items()},
-         **{objective: name for objective, (name, _) in (OF_LEARNERS | TAUGHT).items()}}
 
 
 def objective_of(head: Head, is_causal: bool) -> str:

@@ -52,8 +52,9 @@ class MaskedLM(Objective):
     likelihood = "loss"
     config_keys: tuple[str, ...] = ("tied",)
 
-    def __init__(self, config: BertConfig, tied: bool | None = None, **kwargs: Any):
-        super().__init__(config, **kwargs)
+    def __init__(self, config: BertConfig, tied: bool | None = None, name: str = "masked_lm",
+                 **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
         self.tied = config.ties_masked_lm if tied is None else tied
         make_hidden = variant("prediction_layer", config) or PredictionLayer
         self.transform = make_hidden(config, name="transform", dtype=self.dtype_policy)
@@ -120,6 +121,6 @@ class SentencePrediction(LabelHead):
     reads = ("next_sentence_labels",)
     config_keys = ("metrics_name",)
 
-    def __init__(self, config: BertConfig, num_labels: int = 2, dropout_rate: float = 0.0,
-                 **kwargs: Any):
-        super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
+    def __init__(self, config: BertConfig, num_labels: int = 2, name: str = "next_sentence",
+                 dropout_rate: float = 0.0, **kwargs: Any):
+        super().__init__(config, num_labels, name=name, dropout_rate=dropout_rate, **kwargs)

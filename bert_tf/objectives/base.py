@@ -13,7 +13,6 @@ from keras.src.utils.naming import to_snake_case
 
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.heads import NAMES
 from bert_tf.layers.base import FromConfig, Tensor, variant
 from bert_tf.layers.functions import argmax, cross_entropy, dropout
 from bert_tf.objectives.divergences import DIVERGENCES, OF_MEAN
@@ -43,7 +42,7 @@ class Objective(FromConfig, keras.layers.Layer):
 
     Attributes:
         name: the prefix of its weights; differs between the objectives of a Learner. By default
-            the one in `heads.NAMES` of its class or the next above, or else the class's own.
+            the name of the class, "masked_lm" for MaskedLM.
         metrics_name: the prefix of its metrics; by default the name.
         reads: names of the features that training records must have.
         inputs: names of the features, of a fixed length, that its logits depend on in addition to
@@ -93,9 +92,7 @@ class Objective(FromConfig, keras.layers.Layer):
 
     def __init__(self, config: Sizes, loss_weight: float = 1.0, metrics_name: str | None = None,
                  **kwargs: Any):
-        names = (NAMES.get(kind.__name__) for kind in type(self).__mro__)
-        name = next(filter(None, names), to_snake_case(type(self).__name__))
-        super().__init__(config, **{"name": name, **kwargs})
+        super().__init__(config, **{"name": to_snake_case(type(self).__name__), **kwargs})
         self.loss_weight, self._metrics_name = loss_weight, metrics_name
 
     @property

@@ -33,8 +33,8 @@ class CandidateLM(MaskedLM):
     config_keys = ("margin_alpha", "margin_beta", "dropout_rate")
 
     def __init__(self, config: EncoderConfig, margin_alpha: float = 1.0, margin_beta: float = 0.0,
-                 dropout_rate: float = 0.0, **kwargs: Any):
-        super().__init__(config, **kwargs)
+                 dropout_rate: float = 0.0, name: str = "candidate_lm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
         self.margin_alpha, self.margin_beta = margin_alpha, margin_beta
         self.dropout_rate = dropout_rate
 

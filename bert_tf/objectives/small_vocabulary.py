@@ -32,8 +32,9 @@ class DualMaskedLM(MaskedLM):
     auxiliary = True
     config_keys = ("second",)
 
-    def __init__(self, config: EncoderConfig, second: int, **kwargs: Any):
-        super().__init__(config, **kwargs)
+    def __init__(self, config: EncoderConfig, second: int, name: str = "dual_masked_lm",
+                 **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
         self.first, self.second = config.vocab_size - second, second
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,

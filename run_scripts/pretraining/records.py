@@ -10,7 +10,7 @@ from bert_tf.data import masking
 from bert_tf.data.records import features
 from bert_tf.errors import InputError, choose_from
 from bert_tf.files import exists, is_folder, read_json, write_json
-from bert_tf.heads import NAMES
+from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.learners.teacher_settings import TeacherSettings
 from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import PretrainingFlags
@@ -24,11 +24,14 @@ _SPELT = "a vocabulary of the recipe's --tokenizer, and words of as many charact
 _WORTHWHILE = 0.93
 # In the folder of a run: the labels by task.
 _LABELS = "labels.json"
+# The name of each objective, by its class.
+_NAMES = {**{objective: head.name for objective, head in OBJECTIVES.items()},
+          **{objective: name for objective, (name, _) in TAUGHT.items()}}
 
 
 def name_of(term):
     """Returns the name of a term in flags and reports."""
-    return term.options.get("metrics_name", NAMES[term.objective])
+    return term.options.get("metrics_name", _NAMES[term.objective])
 
 
 def choose_terms(recipe: recipes.Recipe, names: Sequence[str],

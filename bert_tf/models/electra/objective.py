@@ -128,6 +128,9 @@ class AllTokensLM(MaskedLM):
 
     likelihood = ""     # most tokens are in its input
 
+    def __init__(self, config: EncoderConfig, name: str = "all_tokens_lm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
     def build(self, input_shape: Any = None) -> None:
         super().build()
         self.copy = self.dense(1)

@@ -153,8 +153,9 @@ class NextTokenLM(NextToken, MaskedLM):
     reads = NextToken.reads
     config_keys = ("metrics_name",)
 
-    def __init__(self, config: EncoderConfig, metrics_name: str = "next_token", **kwargs: Any):
-        super().__init__(config, metrics_name=metrics_name, **kwargs)
+    def __init__(self, config: EncoderConfig, name: str = "masked_lm",
+                 metrics_name: str = "next_token", **kwargs: Any):
+        super().__init__(config, name=name, metrics_name=metrics_name, **kwargs)
 
     def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
         x = self.transform(x)                                               # [T, E]

@@ -26,8 +26,8 @@ class PermutationLM(Objective):
     likelihood = "loss"
     in_order = True
 
-    def __init__(self, config: XLNetConfig, **kwargs: Any):
-        super().__init__(config, **kwargs)
+    def __init__(self, config: XLNetConfig, name: str = "permutation_lm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
