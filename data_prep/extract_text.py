@@ -249,8 +249,8 @@ def _why_empty(job, flags_of_files, count):
         flag = "input_file" if job.input_file else "packages"
         return (f"--{flag}: there is no text in {', '.join(getattr(job, flag))}; name files or "
                 "packages with sentences in them.")
-    return (f"no document was drawn for --{flags_of_files[0]}, as equal ones go together; give "
-            "more text, or another --eval_share.")
+    return (f"no document was drawn for --{flags_of_files[0]}; give more text, or another "
+            "--eval_share (equal documents go together).")
 
 
 class _Output:

@@ -239,7 +239,7 @@ def test_a_document_is_left_however_large_the_share(tmp_path, name, make):
 
 def test_equal_documents_cannot_be_divided(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(json_lines(["It rains."] * 2))
-    with pytest.raises(InputError, match="no document was drawn for --output_file, as equal"):
+    with pytest.raises(InputError, match="no document was drawn for --output_file; give"):
         extract(tmp_path / "train", tmp_path / "a.jsonl", eval_file=str(tmp_path / "eval"))
     assert os.listdir(tmp_path) == ["a.jsonl"]
 
