@@ -53,7 +53,7 @@ def _draw_once(draw):
         if not (isinstance(getattr(self, "seed", 0), int) and math.prod(shape) < 100_000
                 and tf.executing_eagerly()):
             return draw(self, shape, dtype)
-        key = *vars(self).values(), *shape, dtype
+        key = repr((vars(self), tuple(shape), dtype))
         if key not in drawn:
             drawn[key] = draw(self, shape, dtype)
         return drawn[key]

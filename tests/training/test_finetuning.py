@@ -191,8 +191,8 @@ def test_zero_is_a_rate_and_not_the_tasks_own():
         settings = FineTuneSettings(output_dir="out", learning_rate=rate)
         assert settings.resolve(DEFAULTS, 40).learning_rate == expected
     for name in ("learning_rate", "num_train_epochs"):
-        for value in (-1, math.inf):
-            with pytest.raises(InputError, match=f"--{name} is {value}; it must be at least 0"):
+        for value, must in ((-1, "at least 0"), (math.inf, "a finite number")):
+            with pytest.raises(InputError, match=f"--{name} is {value}; it must be {must}"):
                 FineTuneSettings(output_dir="out", **{name: value})
 
 
