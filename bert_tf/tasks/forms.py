@@ -95,7 +95,8 @@ def form_of_table(path: str) -> str:
         form = next((marks[mark] for mark in marks if mark in line), "")
     if not form and files.is_folder(path):
         for part in ("*.arrow", "*/*.arrow"):       # of a data set that its library saved
-            any(map(form_of, files.match_names(path, part)))
+            for name in files.match_names(path, part):
+                form_of(name)       # which refuses it, and says what to do
         raise InputError(f"{shown_name(path)} is a folder; name a file in it.")
     if form not in TABLES.values():
         raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "

@@ -244,7 +244,7 @@ class TextTaskFlags(LengthFlags):
     label_mean: float | None = option(
         None, "In regression, subtract this number from the labels during training, before they "
         "are divided. Default: 0; for the same labels as in --label_scale, their mean.", rare=True,
-        above=float("-inf"))
+        above=float("-inf"))        # any finite number
     both_orders: bool = option(
         False, "Train on each pair of texts in both orders: first all pairs of the training file, "
         "then all pairs with the texts swapped.", rare=True)
