@@ -247,6 +247,7 @@ def test_an_error_follows_the_output_before_it(run):
      "error: --file: 'a\\udcff' is not UTF-8"),
     (["--number=1", "--file=no://b/x"], 1, "error: --file: no://b/x: no:// is not known"),
     (["--number=22", "--file=absent"], 1, "error: --file: absent: can't be read (No such file"),
+    (["--number=22", "--file=flags.txt"], 1, "error: --file: flags.txt, line 1 is not valid JSON"),
     (["--number=18"], 1, "error: a known one; mend it.\n"),
     (["--number=15"], 1, "error: [Errno 28] No space left on device: make room and run"),
     (["--number=21"], 1, "error: [Errno 27] File too large: name a folder that takes larger"),

@@ -117,7 +117,7 @@ def run(main, *config_classes, defaults=None, adds=None):
 def _with_flag(message):
     """The message; if it begins with a file, with the flag that names the file before it."""
     for name, _, value in (flag.partition("=") for flag in _given):
-        if value and re.match(f"(there is no (file )?)?{re.escape(value)}[:;]", message):
+        if value and re.match(f"(there is no (file )?)?{re.escape(value)}(:|;|, line )", message):
             return f"{name}: {message}"
     return message
 
