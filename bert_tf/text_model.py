@@ -1,5 +1,6 @@
 """A model that is trained on texts in memory, used and saved, in a few lines of Python."""
 
+import collections
 import dataclasses
 import json
 import os
@@ -240,8 +241,8 @@ def _write(path, texts, labels):
     """Writes texts with their labels as JSON lines; returns the number of texts of each."""
     for name, values in {"texts": texts, "labels": labels}.items():
         # Letters or keys would be taken, or elements in any order.
-        if isinstance(values, (str, bytes, dict, set, frozenset)) or not isinstance(
-                values, Iterable):
+        if isinstance(values, (str, collections.UserString, bytes, dict, set, frozenset)) or not (
+                isinstance(values, Iterable)):
             raise InputError(f"{name} is one {type(values).__name__}; give a list of {name}.")
     rows = list(map(as_tuple, listed(texts)))
     labels = list(labels)

@@ -13,6 +13,7 @@ import random
 import signal
 import string
 import weakref
+from collections import UserString
 
 import keras
 import numpy as np
@@ -368,6 +369,7 @@ def test_dtype(saved):
     ("classification", None, "^the example: found a value of type NoneType in place of a text"),
     ("classification", b"a", "type bytes"),
     ("classification", 3, "type int"),
+    ("classification", UserString("a"), "^the example: .* type UserString"),
     ("classification", tf.constant("a"), "^the example: .* type EagerTensor"),
     ("classification", ["a", "b", float("nan")], "^example 2: .* type float"),
     ("classification", [["a", "b"]], "^example 0: .* type list"),

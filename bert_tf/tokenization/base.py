@@ -1,5 +1,6 @@
 """The base class of tokenizers, and `open_tokenizer`."""
 
+import collections
 import functools
 import os
 import re
@@ -256,7 +257,8 @@ def listed(values: Any) -> Any:
     """Returns a list in place of an array, a tensor, a column of pandas or of datasets, an iterator
     or another sequence; texts and tuples as they are. A row of an array of two dimensions, or of a
     table of pandas, becomes a tuple, or its only value."""
-    if isinstance(values, (Iterator, Sequence)) and not isinstance(values, (str, bytes, tuple)):
+    if isinstance(values, (Iterator, Sequence)) and not isinstance(
+            values, (str, collections.UserString, bytes, tuple)):
         return list(values)
     shape = getattr(values, "shape", ())
     if not hasattr(values, "__array__") or len(shape) == 0:

@@ -5,6 +5,7 @@ import csv
 import json
 import pathlib
 import pickle
+from collections import UserString
 
 import numpy as np
 import pandas
@@ -337,6 +338,7 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
                                 ([3], [0], "text 0 is 3"), ("ab", [0, 1], "texts is one str"),
                                 ({"x": "a", "y": "b"}, [0, 1], "texts is one dict"),
                                 (["a", "b"], "ab", "labels is one str"),
+                                (UserString("ab"), [0, 1], "texts is one UserString"),
                                 (pandas.DataFrame({"a": ["x", 3]}), [0, 1], "text 1 is 3"),
                                 (["a", "b"], np.eye(2), "labels have 2 columns"),
                                 (iter(["a", np.nan]), [0, 1], "text 1 is nan"),
