@@ -112,8 +112,10 @@ def read_config(values: dict[str, Any], kind: str, path: str, model: Model | Non
         ours["max_position_embeddings"] = positions - unused_positions(model, values)
     activations = {"hidden_act": "gelu", **ours}
     with naming(path, theirs):
-        config = config_from_dict(ours | {key: our_activation(key, activations[key])
-                                          for key in _ACTIVATED if key in activations})
+        acts = {key: our_activation(key, activations[key])
+                for key in _ACTIVATED if key in activations}
+    with naming(path, theirs | {act: activations[key] for key, act in acts.items()}):
+        config = config_from_dict(ours | acts)
     if "num_hidden_groups" in model.keys:
         check_groups(config, path)
     return config
@@ -133,7 +135,8 @@ def read_config_file(values: dict[str, Any], path: str) -> Sizes:
 def _check_values(values, model, path):
     """Raises InputError for settings with which transformers builds another network."""
     for key, only in model.fixed.items():
-        if values.get(key, only) != only:
+        # A padding token of null says nothing.
+        if values.get(key, only) != only and (key, values[key]) != ("pad_token_id", None):
             raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}, with which "
                              "the network is another one; take another model.")
     is_decoder, padding = values.get("is_decoder", False), values.get("pad_token_id")

@@ -376,9 +376,16 @@ def test_padding_that_gives_positions_is_a_number():
     lengths = [read_config({**sizes, "pad_token_id": padding}, "roberta", "config.json")
                .max_position_embeddings for padding in (None, 0, 1, 3)]
     assert lengths == [18, 19, 18, 16]
+    # Whose code counts positions by token 1.
+    assert read_config({**sizes, "pad_token_id": None}, "mpnet", "").max_position_embeddings == 18
     for padding in ("0", -1, True):
         with pytest.raises(InputError, match="config.json: pad_token_id must be a whole number fr"):
             read_config({**sizes, "pad_token_id": padding}, "roberta", "config.json")
+
+
+def test_an_activation_is_named_as_in_the_file():
+    with pytest.raises(InputError, match="hidden_act must be one of silu, not 'gelu_new'"):
+        read_config({"hidden_act": "gelu_new"}, "nomic_bert", "config.json")
 
 
 @pytest.mark.parametrize("act", ["silu", ["gelu"], {}])
