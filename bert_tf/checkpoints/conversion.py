@@ -51,10 +51,11 @@ class Changes:
     generator: bool = False
 
 
-def _without(weights, heads):
-    if unknown := sorted(set(heads) - set(weights.heads)):
-        raise InputError(f"--leave_out: {weights.source} has no head {', '.join(unknown)}; its "
-                         f"heads are {', '.join(weights.heads) or 'none'}.")
+def _without(weights, heads, task):
+    for flag, named in (("leave_out", heads), ("task", [task] if task else [])):
+        if unknown := sorted(set(named) - set(weights.heads)):
+            raise InputError(f"--{flag}: {weights.source} has no head {', '.join(unknown)}; its "
+                             f"heads are {', '.join(weights.heads) or 'none'}.")
     tensors, ignored = {}, {**weights.ignored}
     for name, tensor in weights.tensors.items():
         if names.head(name) in heads:
@@ -72,7 +73,7 @@ def _change(weights, changes):
         if getattr(changes, flag) and key not in known:
             raise InputError(f"--{flag}: {weights.source} has the type {config.model_type}, which "
                              "has no such setting; leave the flag out.")
-    weights = _without(weights, changes.leave_out)
+    weights = _without(weights, changes.leave_out, changes.task)
     if changes.hidden_act:
         weights = dataclasses.replace(weights, config=dataclasses.replace(
             config, **{config.activation_key: changes.hidden_act}))
@@ -84,7 +85,7 @@ def _change(weights, changes):
     if weights.tokenizer:
         weights = dataclasses.replace(weights, do_lower_case=weights.tokenizer.do_lower_case)
     if weights.generator:
-        its, _ = _change(weights.generator, dataclasses.replace(changes, leave_out=()))
+        its, _ = _change(weights.generator, dataclasses.replace(changes, leave_out=(), task=None))
         weights = dataclasses.replace(weights, generator=its)
     return weights, notes
 

@@ -120,6 +120,10 @@ class SharedSettings(DeviceSettings, OptimizerSettings, OutputSettings):
     def __post_init__(self):
         if self.use_tpu:
             self.distribution_strategy = "tpu"
+        if self.tpu and self.distribution_strategy != "tpu":
+            raise InputError("--tpu names a TPU, which --distribution_strategy="
+                             f"{self.distribution_strategy} does not use; give "
+                             "--distribution_strategy=tpu, or leave --tpu out.")
         check(self)
 
     def check_warmup(self) -> None:

@@ -662,8 +662,9 @@ def test_heads_can_be_left_out(tmp_path):
     assert list(account.ignored.values()).count("left out as asked for") == 7
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["architectures"] == ["BertModel"]
-    with pytest.raises(InputError, match="has no head tagging"):
-        convert(GOLDEN / "google_gelu", tmp_path / "x", "google", Changes(leave_out=("tagging",)))
+    for flag, value in (("leave_out", ("tagging",)), ("task", "tagging")):
+        with pytest.raises(InputError, match=f"^--{flag}: .* has no head tagging; its heads are p"):
+            convert(GOLDEN / "google_gelu", tmp_path / "x", "google", Changes(**{flag: value}))
 
 
 @pytest.mark.parametrize("form", ["training", "pickle"])

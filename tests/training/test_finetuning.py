@@ -143,6 +143,13 @@ def test_a_grid_is_all_combinations():
             FineTuneSettings(output_dir="out", grid=True, grid_train_batch_size=bad)
 
 
+def test_a_tpu_is_named_where_it_is_used():
+    used = FineTuneSettings(output_dir="out", tpu="x", use_tpu=True)
+    assert (used.tpu, used.distribution_strategy) == ("x", "tpu")
+    with pytest.raises(InputError, match="^--tpu names a TPU, which --distribution_strategy=mirr"):
+        FineTuneSettings(output_dir="out", tpu="x", distribution_strategy="mirrored")
+
+
 @pytest.mark.parametrize("settings", [
     {"grid_learning_rate": ["1"], "grid": True}, {"layer_decay_top": 0, "layer_decay": 0.9},
     {"concrete_learning_rate": 0.1, "concrete_coef": 0.1}, {"adv_alpha": 2.0, "adv_train": "smart"},
