@@ -273,7 +273,7 @@ def _own_loss(means):
 
 
 def open_run(task_flags, model_flags, settings, options: dict | None = None, teaching=None,
-             strategy=None) -> FineTuneRun:
+             strategy=None, check: Callable[[Member], Any] | None = None) -> FineTuneRun:
     """Checks the flags of a run on one task, opens devices, and makes and reads records. Errors and
     other arguments are `plan_task`'s; InputError too if devices or folders cannot be used.
 
@@ -282,11 +282,14 @@ def open_run(task_flags, model_flags, settings, options: dict | None = None, tea
             `goal(tuning, member)` is a `FineTuning` that learns from them; `note` is the run's, and
             `task` the teacher's.
         strategy: the devices; None: the devices of the settings.
+        check: raises InputError for a member, before records are made.
     """
     if settings.num_train_steps:        # in place of the epochs, also of those of a paper
         settings = dataclasses.replace(settings, num_train_epochs=None)
     member = plan_task(task_flags, model_flags, settings, options or {},
                        getattr(teaching, "task", None))
+    if check:
+        check(member)
     if model_flags.do_train:    # before the records of another run are replaced
         training.trials.check_output(member.settings.output_dir, list(member.settings.trials()))
     run = FineTuneRun([member], member.flags, settings, note=getattr(teaching, "note", ""))

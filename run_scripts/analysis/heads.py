@@ -62,11 +62,6 @@ class Scorer:
     `whole` is the score of the whole model, times 100."""
 
     def __init__(self, task_flags: TaskFlags, job: HeadsFlags):
-        chooses = job.reverse_head_mask and job.choose_split == "train"
-        if chooses and task_flags.dev_file and not task_flags.train_file:
-            raise InputError("--reverse_head_mask chooses heads on --choose_split=train, but only "
-                             "--dev_file is given; give --train_file too, or --choose_split=dev, "
-                             "or for SQuAD --choose_split=predict --choose_examples=0.")
         SavedTask.require(job.model_dir, "model_dir")
         config: Any = open_model(job.model_dir).config      # before records are made
         if not isinstance(config, SHOWN) or config.pruned_heads or config.shares_values:
@@ -79,7 +74,11 @@ class Scorer:
         if job.form == "uniform" and config.learned_heads < config.num_attention_heads:
             raise InputError(f"--model_dir: some heads of {job.model_dir} look at fixed places, "
                              "which no query changes; give --form=zero.")
-        self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size)
+        splits = {f"--split={job.split}": job.split}
+        if job.reverse_head_mask:
+            splits[f"--choose_split={job.choose_split}"] = job.choose_split
+        self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size,
+                                      splits)
         self.name = os.path.basename(normal_path(job.model_dir))
         self.encoder, self._form = self.model.learner.encoder, job.form
         self.split = self.model.split(job.split, job.examples)

@@ -65,7 +65,10 @@ class Curve:
         self._named: list = []
         if job.prune_heads not in ([], ["dead"]):
             self._named = parse_heads(job.prune_heads, self.config, "prune_heads")
-        self.model: Any = open_scored(job.model_dir, task_flags, job.output_dir, job.batch_size)
+        self.model: Any = open_scored(
+            job.model_dir, task_flags, job.output_dir, job.batch_size,
+            {f"--split={job.split}": job.split,
+             **{f"--orders={order}": "train" for order in sorted(orders)}})
         self._names = list(attentions(self.model.learner.encoder))
         if is_t5:
             self._check_texts()

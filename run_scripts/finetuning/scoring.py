@@ -7,7 +7,8 @@ import dataclasses
 import io
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,23 +32,25 @@ if TYPE_CHECKING:
     from run_scripts.finetuning.text_scoring import ScoredTextModel, TextSplit
 
 
-def open_scored(model_dir: str, task_flags: TaskFlags, work_dir: str, batch_size: int = 32
-                ) -> ScoredModel | ScoredTextModel:
-    """Opens the model of a folder to be scored again and again, as its task needs."""
+def open_scored(model_dir: str, task_flags: TaskFlags, work_dir: str, batch_size: int = 32,
+                splits: Mapping[str, str] = MappingProxyType({})) -> ScoredModel | ScoredTextModel:
+    """Opens the model of a folder to be scored again and again, as its task needs. `splits`: {flag
+    with its value: a split that it needs}, which InputError names if there is no such split."""
     if SavedTask.require(model_dir, "model_dir").task.kind.name == "text_to_text":
         from run_scripts.finetuning.text_scoring import ScoredTextModel
-        return ScoredTextModel(model_dir, task_flags, batch_size)
-    return ScoredModel(model_dir, task_flags, work_dir, batch_size)
+        return ScoredTextModel(model_dir, task_flags, batch_size, splits)
+    return ScoredModel(model_dir, task_flags, work_dir, batch_size, splits=splits)
 
 
 class ScoredModel:
     """The model of a folder, the --output_dir of a fine-tuning run, and examples of a split. Of
     SQuAD `task_flags` have `train_file` and `dev_file`; `work_dir` is where records are made, and
-    `flag` names the folder in messages. Raises InputError if the folder holds no fine-tuned model,
-    or a model of another task."""
+    `flag` names the folder in messages; `splits` are those of `open_scored`. Raises InputError if
+    the folder holds no fine-tuned model, or a model of another task."""
 
     def __init__(self, model_dir: str, task_flags: TaskFlags, work_dir: str,
-                 batch_size: int = 32, flag: str = "model_dir") -> None:
+                 batch_size: int = 32, flag: str = "model_dir",
+                 splits: Mapping[str, str] = MappingProxyType({})) -> None:
         saved = SavedTask.require(model_dir, flag)
         kind = saved.task.kind
         self._files: Any = task_flags
@@ -71,7 +74,8 @@ class ScoredModel:
                            records_dir=os.path.join(work_dir, "records"))
         try:
             with contextlib.redirect_stdout(io.StringIO()):     # without reports on records
-                self._run = open_run(self._files, flags, self._settings, options)
+                self._run = open_run(self._files, flags, self._settings, options, check=lambda
+                                     member: [self._check(member, *row) for row in splits.items()])
         except InputError as error:     # it names the flag of fine-tuning
             error.args = (str(error).replace("--init_checkpoint", f"--{flag}"),)
             raise
@@ -86,18 +90,26 @@ class ScoredModel:
     def learner(self) -> Learner:
         return self.trainer.learner
 
+    def _check(self, member, flag, name):
+        """Raises InputError if there is no such split, or its file is not there."""
+        known = ["", *member.splits.eval_splits, "train"]
+        if name not in known:
+            raise InputError(f"{flag}: choose from {', '.join(known[1:])}.")
+        if name == "train":
+            try:
+                self._files.find(member.task, True, True, False)
+            except InputError as error:
+                error.args = (str(error).replace("--do_train", flag),)
+                raise
+
     def split(self, name: str = "", examples: int = 0) -> ScoredSplit:
         """The examples to score on. `name`: of the split; "": the first one with labels, except
-        train. `examples`: how many, the first; 0: all. Raises InputError if there is no such split,
-        or its file is not there."""
+        train. `examples`: how many, the first; 0: all."""
         member = self._member
-        known = member.splits.eval_splits
-        name = name or known[0]
-        if name in known:
+        name = name or member.splits.eval_splits[0]
+        if name != "train":
             examples_set, predictions = member.sets[name], member.predictions[name]
         else:
-            if name != "train":
-                raise InputError(f"--split={name}: choose from {', '.join(known)}, train.")
             source = self._files.find(self.task, True, True, False).sources["train"]
             kind, folder = self.task.kind, member.flags.records_dir
             with contextlib.redirect_stdout(io.StringIO()):

@@ -3,7 +3,8 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,23 +26,26 @@ class ScoredTextModel:
     and its `data_dir`; or a `dev_file` of pairs, and for importance a `train_file`. Raises
     InputError if there is no such task or file."""
 
-    def __init__(self, model_dir: str, task_flags: TaskFlags, batch_size: int = 32) -> None:
+    def __init__(self, model_dir: str, task_flags: TaskFlags, batch_size: int = 32,
+                 splits: Mapping[str, str] = MappingProxyType({})) -> None:
         check_only(task_flags, ("task", "data_dir", "train_file", "dev_file"), "texts")
         self._flags = TextFlags(
             tasks=list(filter(None, [task_flags.task])),
             data_dir=list(filter(None, [task_flags.data_dir])),
             train_file=task_flags.train_file, dev_file=task_flags.dev_file)
+        for flag, name in splits.items():
+            self.split(name, flag=flag)
         model = open_model(model_dir, finetuned=True)
         self.learner, self.saved, self.tokenizer = model.learner(), model.saved, model.tokenizer
         self.batch_size = batch_size
         self.write = Predictor.from_learner(self.learner, self.tokenizer, self.saved, batch_size)
         self.metric = self.split().task.metrics[0]
 
-    def split(self, name: str = "", examples: int = 0) -> "TextSplit":
+    def split(self, name: str = "", examples: int = 0, flag: str = "--split") -> "TextSplit":
         """The examples of a split, "dev" if empty; the first ones, or with 0 all."""
         name = name or "dev"
         if name not in SPLITS[:2]:
-            raise InputError(f"--split={name}: choose from {', '.join(SPLITS[:2])}.")
+            raise InputError(f"{flag}: choose from {', '.join(SPLITS[:2])}.")
         file = self._flags.open(name == "train", name == "dev", False).of(name)[0]
         return TextSplit(self, name, file.task, file.examples[:examples or None])
 

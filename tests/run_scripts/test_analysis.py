@@ -476,7 +476,7 @@ def test_heads_that_layers_share(tmp_path, drawn):
             (files, {"model_dir": str(tmp_path)}, "--model_dir"),
             (files, {"reverse_head_mask": True, "output_dir": str(tmp_path / "new")},
              "train.tsv"),      # of --choose_split
-            (own, {"reverse_head_mask": True}, "but only --dev_file is given; give --train_file"),
+            (own, {"reverse_head_mask": True}, "^--choose_split=train needs --train_file"),
             (files, {"split": "train"}, "train.tsv")):
         with pytest.raises(InputError, match=message):
             heads.main(task_flags, job(**change))

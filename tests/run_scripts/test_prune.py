@@ -313,9 +313,16 @@ def test_heads_of_other_networks_are_only_switched_off(model, tmp_path, eagerly)
             prune.main(*flags(tmp_path / "model", tmp_path / "out", **{**job, **change}))
 
 
-def test_heads_that_are_not_there_are_refused_before_records_are_made(model, tmp_path):
-    with pytest.raises(InputError, match="--prune_heads: '9:1' names no head; give layer:head"):
-        prune.main(*flags(model, tmp_path, prune_heads=["9:1"]))
+@pytest.mark.parametrize("change, message", [
+    ({"prune_heads": ["9:1"]}, "--prune_heads: '9:1' names no head; give layer:head"),
+    ({"split": "test"}, "^--split=test: choose from dev, train"),
+    ({"orders": ["importance"]}, "^--orders=importance needs --train_file, the file to train on")])
+def test_what_is_not_there_is_refused_before_records_are_made(model, tmp_path, change, message):
+    _, job = flags(model, tmp_path, **change)
+    with pytest.raises(InputError, match=message):
+        prune.main(TaskFlags(dev_file=str(model / "train.tsv"), task_kind="regression",
+                             text_a_column="sentence1", text_b_column="sentence2",
+                             label_column="score"), job)
     assert not list(tmp_path.iterdir())
 
 
