@@ -164,11 +164,15 @@ class TextModel:
         chosen = {"keep_head": True} if self._knows(labels, names) else {}
         chosen |= {name: value for name, value in settings.items() if value is not None}
         called = dict(zip(files.values(), ("texts and labels", "dev_texts and dev_labels")))
+        task = {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
+                "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)}
+        if own := sorted({*task, "task", "init_checkpoint", "output_dir"}.intersection(chosen)):
+            raise InputError(f"{own[0]} is no setting of fit, which takes texts and labels, and "
+                             "whose model save writes; leave it out.")
+        if chosen.get("num_train_epochs") == 0 and not chosen.get("num_train_steps"):
+            raise InputError("num_train_epochs is 0, so nothing would be learned; give more.")
         with calling({**called, "--multi_label": "kind='multi_label' to from_pretrained"}):
-            self.scores = finetune(
-                {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
-                 "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)},
-                self.path, output, **chosen)
+            self.scores = finetune(task, self.path, output, **chosen)
         if not exists(os.path.join(output, MODEL_FILE)):
             raise InputError("stop_at_step ended the training before a model was saved; leave it "
                              "out.")

@@ -347,6 +347,11 @@ def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
                                 (["a", "b"], (label for label in ("x", None)), "label 1 is None")):
         with pytest.raises(InputError, match=part):
             model.fit(texts, labels)
+    for setting, value, part in (("output_dir", "x", "^output_dir is no setting of fit, which"),
+                                 ("label_column", "x", "^label_column is no setting"),
+                                 ("num_train_epochs", 0, "0, so nothing would be learned")):
+        with pytest.raises(InputError, match=part):
+            model.fit(["a", "b"], [0, 1], **{setting: value})
     with pytest.raises(InputError, match="0 texts and 1 label"):
         model.fit(["a", "b"], [0, 1], dev_labels=[0])
     with pytest.raises(InputError, match="dev_texts has 2 texts"):
