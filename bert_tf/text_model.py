@@ -166,11 +166,7 @@ class TextModel:
         called = dict(zip(files.values(), ("texts and labels", "dev_texts and dev_labels")))
         task = {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
                 "label_column": _LABEL, "task_kind": self.kind, "labels": list(names)}
-        if own := sorted({*task, "task", "init_checkpoint", "output_dir"}.intersection(chosen)):
-            raise InputError(f"{own[0]} is no setting of fit, which takes texts and labels, and "
-                             "whose model save writes; leave it out.")
-        if chosen.get("num_train_epochs") == 0 and not chosen.get("num_train_steps"):
-            raise InputError("num_train_epochs is 0, so nothing would be learned; give more.")
+        _check_settings(chosen, {*task, "task", "init_checkpoint", "output_dir"})
         with calling({**called, "--multi_label": "kind='multi_label' to from_pretrained"}):
             self.scores = finetune(task, self.path, output, **chosen)
         if not exists(os.path.join(output, MODEL_FILE)):
@@ -203,6 +199,14 @@ class TextModel:
                             ignore=shutil.ignore_patterns(*_LEFT_OUT))
             write_card(aside, self._base, source=self.path, temporary=os.path.dirname(self.path),
                        name=os.path.basename(absolute(os.fspath(folder))))
+
+
+def _check_settings(chosen, own):
+    if wrong := sorted(own.intersection(chosen)):
+        raise InputError(f"{wrong[0]} is no setting of fit, which takes texts and labels, and "
+                         "whose model save writes; leave it out.")
+    if chosen.get("num_train_epochs") == 0 and not chosen.get("num_train_steps"):
+        raise InputError("num_train_epochs is 0, so nothing would be learned; give more.")
 
 
 def _lasting(values):
