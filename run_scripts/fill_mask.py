@@ -70,7 +70,7 @@ def main(job: FillMaskFlags) -> None:
         raise InputError("give --text or --input_file, not both.")
     if not job.text:
         job = dataclasses.replace(job, input_file=example_files.readable(job.input_file))
-    example_files.check_files(job.input_file, job.output_file)
+    example_files.check_files(job.input_file, job.output_file, job.output_format)
     if job.input_file != STANDARD:
         forms.check_lines(job.input_file)
         collections.deque(read_lines(job.input_file), 0)    # errors come before the model is read

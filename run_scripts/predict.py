@@ -113,7 +113,7 @@ def main(job: PredictFlags) -> None:
     """Checks the folder and all lines of a file, opens the model, and predicts piece by piece."""
     job = dataclasses.replace(
         job, input_file=example_files.readable(job.input_file, job.input_format))
-    example_files.check_files(job.input_file, job.output_file)
+    example_files.check_files(job.input_file, job.output_file, job.output_format)
     checkpoints.check_exists(folder := fetched(job.init_checkpoint))
     if job.task:
         folder = names.known_task_folder(folder, job.task)
