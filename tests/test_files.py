@@ -119,6 +119,14 @@ def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
             files.write_json(tmp_path / "stdout", {})
 
 
+def test_a_name_that_can_get_no_ending_is_too_long(tmp_path):
+    for name in ("x" * 180, "\u00e9" * 90):
+        files.check_file(str(tmp_path / name), "output_file")
+        files.write_json(tmp_path / f"{name}.flags.txt", {})
+        with pytest.raises(InputError, match="^--output_file: .*x' has a name of more than 180 by"):
+            files.check_file(str(tmp_path / f"{name}x"), "output_file")
+
+
 def test_a_link_to_an_empty_folder_is_filled(tmp_path):
     (tmp_path / "disk").mkdir()
     os.symlink(tmp_path / "disk", tmp_path / "link")

@@ -27,6 +27,8 @@ from bert_tf.files.reading import open_file, send, staged, upload_place
 
 # The text between the final name and the number of the process that writes the file.
 ASIDE = ".tmp-bert_tf-"
+# Bytes of a name to which ".flags.txt", `ASIDE` and what follows it can be added; disks take 255.
+_LONGEST = 180
 # The parts after `ASIDE`: the process, its machine, and a unique part for each writing.
 _OWNER = re.compile(r"(\d+)-([0-9a-f]+)-([0-9a-f]+)")
 _START = uuid.uuid4().hex[:12]      # differs from an earlier process's with the same number
@@ -261,9 +263,13 @@ def send_folder(folder: str, path: str, marker: str = "") -> None:
 
 
 def check_file(path: str, flag: str) -> None:
-    """Raises InputError if the name of an output is the name of a folder, a device or a pipe."""
+    """Raises InputError if the name of an output is the name of a folder, a device or a pipe, or is
+    too long."""
     if places.is_folder(path) or path.endswith(os.sep):
         raise InputError(f"--{flag}: {path!r} is a folder; name a file.")
+    if len(os.fsencode(os.path.basename(path))) > _LONGEST:
+        raise InputError(f"--{flag}: {path!r} has a name of more than {_LONGEST} bytes, to which "
+                         "endings are added; give a shorter one.")
     with naming(f"--{flag}"):
         _check_regular(path)
 
