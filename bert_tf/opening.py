@@ -174,7 +174,7 @@ def open_model(path: str | os.PathLike, config_file: str | None = None,
 
 def _options_of_spans(model, head):
     """Returns the options of a question answering model as transformers reads its examples."""
-    if model.tokenizer.vocabulary.layout.pads_left:
+    if model.tokenizer.vocabulary.layout.cls_last:
         # The passage comes first, in transformers too; only one of the two heads has beams.
         if head == "answer_span":
             return {"squad_style": "xlnet", "start_n_top": 0}

@@ -587,8 +587,9 @@ def test_a_pre_trained_model_in_the_place_of_a_fine_tuned_one_is_named(tmp_path)
         bert_tf.Predictor(tmp_path)
 
 
+@pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("head", ["AnswerSpan", "ConditionalSpan"])
-def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path, head):
+def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path, head, version):
     """As zihangdai's run_squad.py, and transformers' pipeline for a tokenizer that pads left."""
     keras.utils.set_random_seed(4)
     file = io.BytesIO()
@@ -607,6 +608,8 @@ def test_xlnet_of_hugging_face_reads_the_passage_first(tmp_path, head):
     learner.save(tmp_path / "model.keras")
     account = checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
     assert ("the passage before the question" in str(account)) == (head == "AnswerSpan")
+    if version == 5:        # of transformers, which writes tokenizer.json alone
+        (tmp_path / "hf" / "spiece.model").unlink()
     predictor = bert_tf.Predictor(tmp_path / "hf")
     assert predictor.saved_task.max_seq_length == 512
     question, passage = "who wrote it", "jane wrote the novel the book is here"

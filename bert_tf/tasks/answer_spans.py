@@ -13,7 +13,7 @@ from bert_tf.data.records import features, manifest, shards, tfrecord
 from bert_tf.data.records.features import Feature, pack_pairs
 from bert_tf.errors import InputError, counted
 from bert_tf.files import absolute
-from bert_tf.tasks.passages import PASSAGES, PiecePassages, WordPassages
+from bert_tf.tasks.passages import PiecePassages, WordPassages, passages_of
 from bert_tf.tasks.squad import PIECE_QUESTIONS, identify, read_pieces
 from bert_tf.tokenization import coverage
 from bert_tf.tokenization.base import Tokenizer
@@ -138,7 +138,7 @@ class AnswerSpans:
 
 def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
     """Tokenises `tasks.squad.Paragraph`s and their questions, and cuts them into spans."""
-    passages = PASSAGES[options.squad_style](paragraphs, tokenizer)
+    passages = passages_of(options.squad_style, tokenizer)(paragraphs, tokenizer)
     questions = [question for p in paragraphs for question in p.questions]
     query_ids, query_lengths = tokenizer.encode_lines([question.text for question in questions])
 

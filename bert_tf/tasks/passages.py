@@ -173,6 +173,12 @@ PASSAGES: dict[str, type[WordPassages] | type[PiecePassages]] = {
     "xlnet": PiecePassages, "cmrc": CharacterPassages, "transformers": TextPassages}
 
 
+def passages_of(style: str, tokenizer) -> type[WordPassages] | type[PiecePassages]:
+    """The class in `PASSAGES`; a tokenizer.json knows the characters of its tokens itself."""
+    reads = PASSAGES[style]
+    return TextPassages if (reads, tokenizer.name) == (PiecePassages, "tokenizer_json") else reads
+
+
 def _codes(text, lower):
     """Returns each character's code once prepared, int [N]; -1 if it is no longer one character."""
     def prepared(char):
