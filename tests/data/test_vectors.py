@@ -1,5 +1,6 @@
 """Texts to extract features of, and the files of their vectors."""
 
+import errno
 import gzip
 import json
 import random
@@ -159,14 +160,14 @@ def test_no_more_than_a_piece_and_the_next_are_held(tmp_path, ending, pooled):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_failure_leaves_nothing_and_what_was_there_stays(tmp_path, ending):
+def test_a_full_disk_names_the_file_and_what_was_there_stays(tmp_path, ending):
     def broken():
         yield from make_pieces(False)
-        raise InputError("the second piece")
+        raise OSError(errno.ENOSPC, "the second piece")
 
     path = tmp_path / f"x.{ending}"
     path.write_text("before")
-    with pytest.raises(InputError, match="the second piece"):
+    with pytest.raises(OSError, match=f"the second piece: '{path}'"):
         files.write(str(path), files.format_of(path.name), broken(), VOCABULARY)
     assert [p.name for p in tmp_path.iterdir()] == [path.name] and path.read_text() == "before"
 

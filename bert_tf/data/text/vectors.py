@@ -189,7 +189,7 @@ def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary)
         write_shard(path, os.path.dirname(path), itertools.chain.from_iterable(
             map(_examples, pieces)))
     else:
-        with _columns(os.path.dirname(path), pieces) as columns, write_aside(path, "wb") as file:
+        with write_aside(path, "wb") as file, _columns(os.path.dirname(path), pieces) as columns:
             {"npz": _write_npz, "safetensors": _write_safetensors}[form](file, columns)
 
 
