@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import socket
 import sys
@@ -34,6 +35,17 @@ with locked(sys.argv[1], "--output_dir"):
 """
 # Seconds after which a process hangs, however busy the machine is.
 _LIMIT = 1800
+
+
+@contextlib.contextmanager
+def full_disk(room=10_000):
+    """Lets this process write no file of more than `room` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 class Process:

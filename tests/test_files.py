@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import pathlib
-import resource
 import shutil
 import signal
 import socket
@@ -21,7 +20,7 @@ from bert_tf import checkpoints, files
 from bert_tf.errors import InputError
 from bert_tf.files import writing
 from tests import programs
-from tests.processes import HOLD
+from tests.processes import HOLD, full_disk
 
 
 @pytest.mark.parametrize("name, lock", [("", ".lock"), ("a.manifest.json", ".a.manifest.json.lock"),
@@ -86,17 +85,13 @@ def test_a_disk_that_takes_no_folder_is_named_by_the_file(tmp_path, monkeypatch)
 
 
 def test_a_full_disk_is_named_by_the_file_that_it_takes_no_more_of(tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    try:
+    with full_disk():
         with pytest.raises(OSError) as error, files.write_aside(tmp_path / "a.txt") as file:
             file.write("x" * 20_000)
         with pytest.raises(OSError) as of_folder, files.folder_aside(tmp_path / "b") as folder:
             pathlib.Path(folder, "plain.txt").write_text("y")
             with files.write_aside(os.path.join(folder, "a.txt")) as file:
                 file.write("x" * 20_000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert str(error.value) == f"[Errno 27] File too large: '{tmp_path}/a.txt'"
     assert str(of_folder.value) == f"[Errno 27] File too large: '{tmp_path}/b/a.txt'"
     assert not os.listdir(tmp_path)
@@ -280,13 +275,8 @@ def test_a_full_disk_asks_for_room(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))   # not even the holder's name
-        with files.locked(str(tmp_path), "--output_dir"):
-            assert os.path.getsize(tmp_path / ".lock") == 0
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(0), files.locked(str(tmp_path), "--output_dir"):
+        assert os.path.getsize(tmp_path / ".lock") == 0     # not even the holder's name
     assert not os.listdir(tmp_path)
     monkeypatch.setattr(os, "makedirs", refuse)
     for use in (lambda: files.make_folder(str(tmp_path / "a"), "output_dir"),

@@ -1,9 +1,10 @@
-"""Reads the plain part of HDF5 that Keras and bilm-tf write: uncompressed arrays in groups. h5py
-finds the arrays; their bytes are taken from memory, so that no link is followed, no other file is
-opened, and no filter runs, which could be a plug-in."""
+"""Reads and writes plain HDF5, as of Keras and bilm-tf: uncompressed arrays in groups. In reading,
+h5py finds the arrays; their bytes are taken from memory, so that no link is followed, no other file
+is opened, and no filter runs, which could be a plug-in."""
 
 import io
 import math
+from collections.abc import Iterable
 
 import h5py
 import numpy as np
@@ -46,3 +47,13 @@ def tensors(data: bytes, source: str) -> dict[str, Tensor]:
         raise InputError(f"{source}: can't be read as the HDF5 of Keras ({error}); copy the file "
                          "again, or save the model again.") from error
     return by_path
+
+
+def write(path: str, arrays: Iterable[tuple[str, np.ndarray]]) -> None:
+    """Writes arrays with their paths. h5py gets memory, since a full disk would crash it."""
+    data = io.BytesIO()
+    with h5py.File(data, "w") as file:
+        for name, array in arrays:
+            file[name] = array
+    with open(path, "wb") as file:
+        file.write(data.getbuffer())

@@ -4,8 +4,6 @@ encoder and the pooler; keras-hub's masked LM has another epsilon and GELU than 
 import dataclasses
 import os
 
-import lazy_loader
-
 from bert_tf.checkpoints import google, hdf5, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32
@@ -15,8 +13,6 @@ from bert_tf.files import open_file, read_json, write_json
 from bert_tf.tokenization.base import ADDED
 from bert_tf.tokenization.library_settings import KERAS_HUB_VOCABULARY, settings_beside
 from bert_tf.tokenization.vocabulary import VOCAB_FILE
-
-h5py = lazy_loader.load("h5py")
 
 _TABLE = (("", "/vars/0"),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
@@ -96,9 +92,9 @@ def table_for(weights: Weights) -> Format:
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes a preset that `keras_hub.models.BertBackbone.from_preset` reads."""
-    with h5py.File(os.path.join(folder, _WEIGHTS), "w") as file:
-        for name, tensor in tensors.items():
-            file[name.replace("encoder_0/", "encoder/")] = as_float32(tensor, weights.source)
+    hdf5.write(os.path.join(folder, _WEIGHTS), (
+        (name.replace("encoder_0/", "encoder/"), as_float32(tensor, weights.source))
+        for name, tensor in tensors.items()))
     config = {key: getattr(weights.config, ours) for ours, key in _SIZES.items()}
     write_json(os.path.join(folder, "config.json"), {**_CLASS, "config": config})
     write_json(os.path.join(folder, "metadata.json"), _METADATA)

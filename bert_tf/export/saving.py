@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib.util
 import io
 import math
@@ -69,10 +68,7 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1,
     make_folders(folder)
     # TensorFlow Serving ignores folders whose names are not numbers.
     with folder_aside(path, _LAST) as aside:
-        try:
-            tf.saved_model.save(module, aside, signatures=module.functions)
-        except tf.errors.ResourceExhaustedError as error:
-            raise OSError(errno.ENOSPC, f"{path} can't be written, no space is left") from error
+        tf.saved_model.save(module, aside, signatures=module.functions)
         if finish:
             finish(aside)
     return path

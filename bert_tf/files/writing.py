@@ -225,6 +225,13 @@ def folder_aside(path, marker=""):
     except OSError as error:
         _name_full(error, aside, path)
         raise
+    except InputError:
+        raise
+    except Exception as error:      # TensorFlow's own
+        for number in signals.FULL:
+            if os.strerror(number) in str(error):
+                raise OSError(number, os.strerror(number), os.fspath(path)) from error
+        raise
     finally:
         _remove(aside)
 

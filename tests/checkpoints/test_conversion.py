@@ -1,6 +1,7 @@
 """From file to file: every format, every head, every type of number, bit for bit."""
 
 import dataclasses
+import errno
 import functools
 import json
 import pathlib
@@ -51,6 +52,7 @@ from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
 from run_scripts import export_model
 from run_scripts.export_model import ExportFlags
+from tests.processes import full_disk
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -628,6 +630,13 @@ def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
     convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
         "config.json", "model.safetensors", "out"]
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_a_full_disk_is_an_error_that_names_what_is_written(target, tmp_path):
+    with full_disk(), pytest.raises(OSError, match=f"large: '{tmp_path}/out") as error:
+        convert(GOLDEN / "google_gelu", tmp_path / "out", target)
+    assert error.value.errno == errno.EFBIG and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("kind, flag, value", [

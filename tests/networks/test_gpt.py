@@ -22,6 +22,7 @@ from bert_tf.tokenization import open_tokenizer
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from data_prep import build_vocab
+from tests.processes import full_disk
 from tests.rounding import assert_same
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -192,6 +193,8 @@ def test_released_weights_come_in_and_out(released, tmp_path):
         folder / "params_9.npy").read_bytes()
     with pytest.raises(InputError, match="model_type is openai-gpt"):
         checkpoints.convert(str(folder), str(tmp_path / "google"), "google")
+    with full_disk(500), pytest.raises(OSError, match=f"File too large: '{tmp_path}/full"):
+        checkpoints.convert(str(folder), str(tmp_path / "full"), "openai")
 
 
 def test_heads_of_a_conversion(tmp_path):

@@ -4,7 +4,6 @@ import errno
 import io
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -34,6 +33,7 @@ from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from bert_tf.training.train import Run
 from bert_tf.training.trainer import Trainer
+from tests.processes import full_disk
 from tests.rounding import assert_same
 from tests.training import tiny
 
@@ -427,14 +427,10 @@ def test_a_signal_that_interrupts_a_line_of_progress_is_noted(monkeypatch):
 
 def test_a_full_disk_is_an_os_error(tmp_path):
     """As every other writer's; programs end with one sentence on it."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    try:
-        with pytest.raises(OSError, match=f"'{tmp_path}/a.safetensors'") as error:
-            checksummed.write(str(tmp_path / "a.safetensors"), {"a": np.zeros(10_000)}, {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(), pytest.raises(OSError, match=f"'{tmp_path}/a.safetensors'") as error:
+        checksummed.write(str(tmp_path / "a.safetensors"), {"a": np.zeros(10_000)}, {})
     assert error.value.errno == errno.EFBIG and not list(tmp_path.iterdir())
+
 
 def test_a_value_that_was_read_stays_as_it_was():
     variable = keras.Variable(np.arange(1000, dtype="float32"))

@@ -5,6 +5,7 @@ Names are the names of Hugging Face's OpenAIGPTModel. The single matrix of query
 three here. These files lack the special tokens, so their embeddings are drawn at random.
 """
 
+import io
 import json
 import math
 import operator
@@ -157,6 +158,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
               for number, value in enumerate(ordered)]
     flat = np.concatenate([np.ravel(value).astype(np.float32) for value in ordered])
     for number, part in enumerate(np.array_split(flat, _FILES)):
-        np.save(os.path.join(folder, f"params_{number}.npy"), part)
+        content = io.BytesIO()      # to a file, its error on a full disk is a count of items
+        np.save(content, part)
+        with open(os.path.join(folder, f"params_{number}.npy"), "wb") as file:
+            file.write(content.getbuffer())
     write_json(os.path.join(folder, _SHAPES), shapes)
     google.write_around(folder, weights)

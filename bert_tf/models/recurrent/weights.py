@@ -7,8 +7,6 @@ one, under the names of bilm-tf's `dump_weights`.
 import json
 import os
 
-import lazy_loader
-
 from bert_tf.checkpoints import hdf5, rules
 from bert_tf.checkpoints.rules import SELF, Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, check_heads
@@ -16,8 +14,6 @@ from bert_tf.config import ElmoConfig
 from bert_tf.errors import InputError, naming
 from bert_tf.files import is_file, is_folder, match_names, open_file, read_json, write_json
 from bert_tf.tokenization import open_tokenizer
-
-h5py = lazy_loader.load("h5py")
 
 _WAYS = ("forward", "backward")
 _MOST = 64          # convolutions, highway layers, LSTMs each way
@@ -102,9 +98,8 @@ def table_for(weights: Weights) -> Format:
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     config = weights.config
-    with h5py.File(os.path.join(folder, f"elmo_{_ENDING}"), "w") as file:
-        for name, tensor in tensors.items():
-            file[name] = as_float32(tensor, weights.source)
+    hdf5.write(os.path.join(folder, f"elmo_{_ENDING}"), (
+        (name, as_float32(tensor, weights.source)) for name, tensor in tensors.items()))
     lstm = {name: getattr(config, name) for name in (
         "use_skip_connections", "projection_dim", "cell_clip", "proj_clip", "dim", "n_layers")}
     options = {"bidirectional": True, "dropout": config.hidden_dropout_prob, "lstm": lstm,
