@@ -262,11 +262,11 @@ def _is_number(column):
 def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
-    A line whose word is -DOCSTART- begins a document, not a sentence. A line before a sentence that
-    begins with # is a comment if it is "# name = value", or has another number of columns or tabs
-    than the words. The columns of `layout` are numbers, -1 the last. Raises InputError if a line's
-    number of columns differs from that of most words, tags and words have one column, or the words'
-    column numbers them."""
+    A line whose word is -DOCSTART-, or a second blank line, begins a document. A line before a
+    sentence that begins with # is a comment if it is "# name = value", or has another number of
+    columns or tabs than the words. The columns of `layout` are numbers, -1 the last. InputError if
+    a line's number of columns differs from that of most words, tags and words have one column, or
+    the words' column numbers them."""
     word_column, tag_column = _column_number(layout.texts[0]), _column_number(layout.label)
     words: list[str] = []
     tags: list[str] = []
@@ -280,8 +280,8 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
         if cells == [""] or cells[0] == DOCUMENT:
             if words:
                 yield first, words, tags, document
+            document += cells[0] == DOCUMENT or not words
             words, tags = [], []
-            document += cells[0] == DOCUMENT
             continue
         if not words and line.startswith("#") and (
                 (len(cells), line.count("\t")) != (width, tabs) or _COMMENT.match(line)):

@@ -16,7 +16,7 @@ from bert_tf.data.records.features import known
 from bert_tf.data.records.jobs import Runner
 from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import write_shard
-from bert_tf.errors import InputError, counted
+from bert_tf.errors import InputError, counted, listed
 from bert_tf.files import absolute
 from bert_tf.tasks.reading import Example, KeptRows, read_examples
 from bert_tf.tasks.rows import Omissions
@@ -73,7 +73,7 @@ class Source:
         lost = [self.task.labels[label] for label in sorted(labels - taken)]
         if lost:
             raise InputError(f"--train_fraction={self.fraction:g} leaves {len(self._rows):,} "
-                             f"examples of {self.path}, and none with the label {', '.join(lost)}; "
+                             f"examples of {self.path}, and none with the label {listed(lost)}; "
                              "give a larger --train_fraction, or another --train_fraction_seed.")
 
 

@@ -272,7 +272,10 @@ def test_tagged_words(tmp_path):
     assert [e.texts for e in examples] == [["EU", "rejects", "Berlin", "Paris", "\xa0x"], ["End"]]
     assert [[task.labels[tag] for tag in e.label] for e in examples] == [
         ["B-ORG", "O", "B-LOC", "B-LOC", "I-LOC"], ["B-PER"]]
-    assert [e.document for e in examples] == [1, 2]
+    assert examples[0].document != examples[1].document
+    (tmp_path / "train.txt").write_text("a O\n\n\nb O\n\nc O\n")     # as it writes them itself
+    first, second, third = (e.document for e in read(task, tmp_path, "train"))
+    assert first != second == third
     # Lines that are no words do not say how many columns words have.
     for start in ("\n", "-DOCSTART-\n\n"):
         (tmp_path / "train.txt").write_text(start + TAGGED, encoding="utf-8")
