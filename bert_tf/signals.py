@@ -17,7 +17,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _END = b"\0"        # no signal has this number
 _MESSAGE = (b"stopping at the next step, after compiling if that is not done; the state will be "
-            b"saved (again: stop at once)\n")
+            b"saved (again: stop without it)\n")
 # The signal whose exception was raised last: C++ may make another exception of it.
 _raised: list[int] = []
 

@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 import lazy_loader
 import sentencepiece
 
-from bert_tf import files, flags
+from bert_tf import files, flags, signals
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError, warn
 from bert_tf.flags import REQUIRED, only, option
@@ -299,8 +299,10 @@ def main(job: BuildVocabFlags) -> None:
         flags.keep(job, folder, os.path.basename(job.output_file) + ".")
         files.announce_replacing([*outputs, new_settings_file(job.output_file)])
         words = count_words(paths, job)
+        with signals.left_to_the_system():      # SentencePiece may train for minutes
+            made = _TRAINERS[job.tokenizer](words, job)
         contents = {name: content if isinstance(content, bytes) else content.encode("utf-8")
-                    for name, content in _TRAINERS[job.tokenizer](words, job).items()}
+                    for name, content in made.items()}
         tokenizer = _opened(contents, job)
         tokenizer.describe_beside(job.output_file)
         # The vocabulary comes last: where there is one, all that belongs to it is there too.

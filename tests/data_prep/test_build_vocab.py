@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 import tracemalloc
@@ -187,6 +188,21 @@ def test_one_job_at_a_time_writes_and_says_what_it_replaces(text_file, monkeypat
         "will be replaced.\n")
     assert sorted(path.name for path in folder.iterdir()) == [
         "merges.txt", "text.txt", "tokenizer_config.json", "vocab.json"]
+
+
+TERMINATED = """
+import os, signal, sys
+from bert_tf import flags
+from data_prep import build_vocab
+build_vocab._TRAINERS["wordpiece"] = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+flags.run(build_vocab.main, build_vocab.BuildVocabFlags)
+"""
+
+
+def test_a_library_that_lets_no_python_run_is_ended_at_once(text_file):
+    ended = subprocess.run([sys.executable, "-c", TERMINATED, f"--input_file={text_file}",
+                            f"--output_file={text_file}.vocab"], check=False)
+    assert ended.returncode == -signal.SIGTERM
 
 
 LINES = ["wider café ", "The  lowest", " 中文字 ab\u00ad", "\tΣΣ, x.y ''``"]
