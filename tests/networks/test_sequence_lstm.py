@@ -61,6 +61,17 @@ def test_sequences_are_those_of_the_original(test_data, tmp_path):
                 np.testing.assert_array_equal(values, np.array(row[name][part], values.dtype))
 
 
+def test_rows_beyond_the_vocabulary_do_not_change_the_others():
+    outputs, rng = [], np.random.default_rng(1)
+    table = rng.normal(size=(9, 6)).astype("float32")
+    for size in (5, 9):
+        network = SequenceLstm(SequenceLstmConfig(vocab_size=size, embedding_size=6))
+        network.embeddings.word_embeddings.assign(table[:size])
+        network.take_counts(np.arange(5))
+        outputs.append(network.embeddings(np.arange(5)[None]))
+    assert off(*outputs) < ROUNDED
+
+
 @pytest.mark.parametrize("name", ["language_model", "autoencoder", "classification"])
 def test_steps_are_those_of_the_original(test_data, name):
     file = np.load(test_data / "golden" / "sequence2015" / f"{name}_seed1.npz")
@@ -80,7 +91,7 @@ def test_steps_are_those_of_the_original(test_data, name):
         objective = RecurrentLM(config)
         batch |= {"next_token_ids": file["label"], "next_token_weights": file["weight"]}
     learner = Learner(SequenceLstm(config), [objective])
-    learner.encoder.embeddings.token_counts.assign(file["vocab_freqs"])
+    learner.encoder.take_counts(file["vocab_freqs"])
     variables = learner.trainable_variables
     for variable in variables:
         variable.assign(value_of("initial", variable))

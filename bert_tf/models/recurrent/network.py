@@ -193,8 +193,9 @@ class SequenceLstm(Network):
         self.build()
 
     def take_counts(self, counts: Any) -> None:
-        """Sets each token's frequency in the training text, int [V]."""
-        self.embeddings.token_counts.assign(ops.cast(counts, "float32"))
+        """Sets each token's frequency in the training text, int [V] or shorter: 0 at the end."""
+        more = self.config.vocab_size - len(counts)
+        self.embeddings.token_counts.assign(ops.pad(ops.cast(counts, "float32"), [[0, more]]))
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
