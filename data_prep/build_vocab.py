@@ -300,9 +300,8 @@ def main(job: BuildVocabFlags) -> None:
         files.announce_replacing([*outputs, new_settings_file(job.output_file)])
         words = count_words(paths, job)
         with signals.left_to_the_system():      # SentencePiece may train for minutes
-            made = _TRAINERS[job.tokenizer](words, job)
-        contents = {name: content if isinstance(content, bytes) else content.encode("utf-8")
-                    for name, content in made.items()}
+            contents = {name: content if isinstance(content, bytes) else content.encode("utf-8")
+                        for name, content in _TRAINERS[job.tokenizer](words, job).items()}
         tokenizer = _opened(contents, job)
         tokenizer.describe_beside(job.output_file)
         # The vocabulary comes last: where there is one, all that belongs to it is there too.

@@ -222,7 +222,7 @@ def test_the_score_without_each_head(learned, folder, tmp_path):
                                            output_dir=str(tmp_path / "heads")))
 
 
-def test_labels_that_become_the_same_tokens_are_refused(run, tmp_path):
+def test_labels_that_become_the_same_tokens_are_refused(run, tmp_path, capsys):
     for labels, changes, part in (
             (("青", "緑"), {}, "labels '緑' and '青' are the same tokens, ▁ <unk>, so no model"),
             (("blue green", "blue deep"), {"max_target_length": 2},
@@ -232,6 +232,8 @@ def test_labels_that_become_the_same_tokens_are_refused(run, tmp_path):
                                 for label in labels), encoding="utf-8")
         with pytest.raises(InputError, match=re.escape(part)):
             run("refused", files=(), train_file=str(path), do_eval=False, **changes)
+        said = capsys.readouterr().err
+        assert ("lacks characters of the labels '緑', '青', so no model" in said) != bool(changes)
     assert not (tmp_path / "refused").exists()
 
 

@@ -6,7 +6,7 @@ import functools
 import os
 import unicodedata
 
-from bert_tf.errors import InputError, choose_from, counted
+from bert_tf.errors import InputError, choose_from, counted, listed, warn
 from bert_tf.files import is_file, is_library_name
 from bert_tf.flags import check, check_used, option
 from bert_tf.models.t5.tasks import TEXT_TASKS, TextExample, TextTask, read_split
@@ -85,9 +85,10 @@ class Sources:
 
 
 def check_labels(sources: Sources, tokenizer, max_target_length: int | None = None) -> None:
-    """Checks that labels stay different as tokens. The labels of a file are the words of its task,
-    its targets that come more than once, and all targets if these are few. Raises InputError if two
-    labels are the same tokens, or become so where they are cut to `max_target_length` tokens."""
+    """Checks that labels stay different as tokens, and warns of unknown tokens. The labels of a file
+    are the words of its task, its targets that come more than once, and all targets if these are
+    few. Raises InputError if two labels are the same tokens, or become so where they are cut to
+    `max_target_length` tokens."""
     for split in ("train", "dev"):
         for file in sources.of(split):
             # A tokenizer is meant to ignore differences of blanks and of forms of characters.
@@ -105,8 +106,12 @@ def _check_different(labels, path, tokenizer, length):
     ends = lengths.cumsum().tolist()
     known: dict[bytes, str] = {}
     whole: dict[bytes, str] = {}
-    for label, end, size in zip(labels, ends, lengths.tolist()):
-        row = ids[end - size:end]
+    rows = [ids[end - size:end] for end, size in zip(ends, lengths.tolist())]
+    lost = [label for label, row in zip(labels, rows) if tokenizer.vocabulary.unk_id in row]
+    if lost:
+        warn(f"{path}: the vocabulary lacks characters of the labels {listed(map(repr, lost))}, so "
+             "no model can write them; make one of a text that has these characters.")
+    for label, row in zip(labels, rows):
         if (other := whole.setdefault(row.tobytes(), label)) != label:
             raise InputError(
                 f"{path}: the labels {other!r} and {label!r} are the same tokens, "
