@@ -233,7 +233,7 @@ def test_labels_that_become_the_same_tokens_are_refused(run, tmp_path, capsys):
         with pytest.raises(InputError, match=re.escape(part)):
             run("refused", files=(), train_file=str(path), do_eval=False, **changes)
         said = capsys.readouterr().err
-        assert ("lacks characters of the labels '緑', '青', so no model" in said) != bool(changes)
+        assert ("lacks characters of '緑', '青', so no model" in said) != bool(changes)
     assert not (tmp_path / "refused").exists()
 
 

@@ -85,10 +85,9 @@ class Sources:
 
 
 def check_labels(sources: Sources, tokenizer, max_target_length: int | None = None) -> None:
-    """Checks that labels stay different as tokens, and warns of unknown tokens. The labels of a file
-    are the words of its task, its targets that come more than once, and all targets if these are
-    few. Raises InputError if two labels are the same tokens, or become so where they are cut to
-    `max_target_length` tokens."""
+    """Warns of labels with unknown tokens. The labels of a file are the words of its task, its
+    targets that come more than once, and all targets if these are few. Raises InputError if two
+    labels are the same tokens, or become so where they are cut to `max_target_length` tokens."""
     for split in ("train", "dev"):
         for file in sources.of(split):
             # A tokenizer is meant to ignore differences of blanks and of forms of characters.
@@ -109,8 +108,8 @@ def _check_different(labels, path, tokenizer, length):
     rows = [ids[end - size:end] for end, size in zip(ends, lengths.tolist())]
     lost = [label for label, row in zip(labels, rows) if tokenizer.vocabulary.unk_id in row]
     if lost:
-        warn(f"{path}: the vocabulary lacks characters of the labels {listed(map(repr, lost))}, so "
-             "no model can write them; make one of a text that has these characters.")
+        warn(f"{path}: the vocabulary lacks characters of {listed(map(repr, lost))}, so no model "
+             "can write such a label; make a vocabulary of a text that has these characters.")
     for label, row in zip(labels, rows):
         if (other := whole.setdefault(row.tobytes(), label)) != label:
             raise InputError(
