@@ -107,9 +107,7 @@ class DistanceEmbeddings(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor) -> Tensor:
         """Any tensor, which only shows the dtype -> float [R, H]."""
         table = ops.cast(self.weight, x.dtype)
-        if self.norm:
-            table = self.norm(table)
-        return table
+        return self.norm(table) if self.norm else table
 
 
 def skew(products: Tensor) -> Tensor:

@@ -47,8 +47,7 @@ class DisentangledElectra(Electra):
 
     @staticmethod
     def join(network: keras.Model, sizes: Any, shares: bool) -> tuple[keras.Model, keras.Model]:
-        """See `Electra.join`; where the generator shares its embeddings, the network is made
-        again."""
+        """See `Electra.join`; a network whose words the generator shares is made again."""
         if sizes is network.config or not shares:
             return Electra.join(network, sizes, False)
         policy, config = network.dtype_policy, network.config
@@ -73,12 +72,11 @@ class DisentangledElectra(Electra):
         return parts
 
     def take(self, parts: Mapping[str, Learner]) -> None:
-        """Takes the values of `parts`, a result of the method, into which a checkpoint was
-        loaded."""
+        """Takes the values of a result of `parts`, into which a checkpoint was loaded."""
         if self.shares:
-            own, network = variables(self.encoder), parts["model"].encoder
-            for name, variable in variables(network).items():
-                if name in own:
-                    own[name].assign(variable)
+            network = parts["model"].encoder
+            own, loaded = variables(self.encoder), variables(network)
+            for name in own.keys() & loaded.keys():
+                own[name].assign(loaded[name])
             self.encoder.embeddings.difference.assign(
                 network.embedding_table - self.generator.embedding_table)

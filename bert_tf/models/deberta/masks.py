@@ -67,8 +67,7 @@ class NgramMasks(StaticMasks):
     def _choose(self, count):
         """The units of the n-grams of a sequence of `count` units."""
         stream, limits = self._stream, self._length_limits
-        chosen: list[int] = []
-        offset = 0
+        chosen, offset = [], 0
         while offset < count:
             length = 1 + bisect_left(limits, stream.random() * limits[-1])
             width = min(length * self._window, count - offset)
