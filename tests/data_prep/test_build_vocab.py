@@ -55,11 +55,6 @@ def test_every_piece_is_of_the_tokenizers_words(text_file):
                    for word in words), token
 
 
-def test_cased_keeps_capitals_and_accents(text_file):
-    vocabulary = build(text_file, do_lower_case=False)
-    assert WordpieceTokenizer(vocabulary, False).tokenize("Café") == ["Café"]
-
-
 @pytest.mark.parametrize("flags, kept", [
     ({}, "cafe"), ({"strip_accents": False}, "caf\u00e9"),
     ({"do_lower_case": False}, "Caf\u00e9"), ({"do_lower_case": False, "strip_accents": True},

@@ -76,15 +76,13 @@ def test_an_upload_that_is_cut_leaves_the_checkpoint_before(flags, place, expect
         if target.endswith("checkpoint-000000003.safetensors"):
             raise KeyboardInterrupt
         send(source, target)
-    for module in (reading, writing):
-        monkeypatch.setattr(module, "send", cut)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        for module in (reading, writing):
+            patch.setattr(module, "send", cut)
         local_runs.main(flags(do_train=True))
     found = stores.content(f"{place}/run")
     assert "checkpoint-000000002.safetensors" in found
     assert "checkpoint-000000003.safetensors" not in found and "model.keras" not in found
-    for module in (reading, writing):
-        monkeypatch.setattr(module, "send", send)
     local_runs.main(flags(do_train=True))
     check(place, expected)
 

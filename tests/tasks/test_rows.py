@@ -104,12 +104,6 @@ def test_a_name_of_two_columns_is_refused(write):
         rows(path, ["text", "label"], "csv")
 
 
-def test_jsonl(write):
-    lines = [{"a": "x\ty", "n": 1}, {"a": "", "n": None, "more": 2}]
-    path = write("\n".join(map(json.dumps, lines)))
-    assert rows(path, ["n", "a"], "jsonl") == [(1, 1, "x\ty"), (2, None, "")]
-
-
 @pytest.mark.parametrize("name, content, where", [
     ("a.tsv", "a\tb\n1\t2\n1\n1\t2\t3\n\n1\t2\n", ["line 3 has 1 column where there must be 2"]),
     ("a.csv", "a,b\n1,2\n1\n1,2,3\n\n1,2\n", ["line 3 has 1 column where there must be 2"]),

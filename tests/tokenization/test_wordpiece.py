@@ -187,11 +187,6 @@ def test_memory_is_bounded_and_forgetting_changes_nothing(tokenizer, monkeypatch
         assert max(map(len, memory)) <= encoding.REMEMBERED_CHARS
 
 
-def test_other_processes_get_the_same_tokenizer(tokenizer):
-    copy = pickle.loads(pickle.dumps(tokenizer))
-    assert rows(copy, HARD_LINES) == rows(tokenizer, HARD_LINES)
-
-
 def test_tensorflow_is_not_imported():
     code = "import sys, bert_tf.tokenization.wordpiece; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
