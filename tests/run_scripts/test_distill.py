@@ -529,22 +529,19 @@ def test_vectors_of_a_first_token_that_says_nothing_are_not_compared(
     assert not (tmp_path / "out").exists()
 
 
-def test_layers_of_xlnet_become_a_student():
-    config = XLNetConfig(vocab_size=20, d_model=8, n_layer=3, n_head=2, d_head=4, d_inner=8)
+XLNET = XLNetConfig(vocab_size=20, d_model=8, n_layer=3, n_head=2, d_head=4, d_inner=8)
+PRUNED = tiny.config(num_hidden_layers=2, pruned_heads={0: [1]}, intermediate_sizes=[3, 5])
+
+
+@pytest.mark.parametrize("config, layers, changes", [
+    (XLNET, [2, 0], {"n_layer": 2}),
+    (PRUNED, [1, 0], {"pruned_heads": {1: [1]}, "intermediate_sizes": [5, 3]})])
+def test_layers_become_a_student_with_their_heads_and_units(config, layers, changes):
     encoder = networks.build(config)
-    student = students.take_layers(encoder, [2, 0])
-    assert student.config == dataclasses.replace(config, n_layer=2)
-    for mine, theirs in zip(student.layers_, (encoder.layers_[2], encoder.layers_[0])):
-        assert all(map(np.array_equal, mine.get_weights(), theirs.get_weights()))
-
-
-def test_layers_of_a_pruned_model_keep_their_heads_and_units():
-    encoder = networks.build(tiny.config(num_hidden_layers=2, pruned_heads={0: [1]},
-                                         intermediate_sizes=[3, 5]))
-    student = students.take_layers(encoder, [1, 0])
-    assert student.config == tiny.config(num_hidden_layers=2, pruned_heads={1: [1]},
-                                         intermediate_sizes=[5, 3])
-    for mine, theirs in zip(student.layers_, reversed(encoder.layers_)):
+    student = students.take_layers(encoder, layers)
+    assert student.config == dataclasses.replace(config, **changes)
+    for mine, layer in zip(student.layers_, layers, strict=True):
+        theirs = encoder.layers_[layer]
         assert all(map(np.array_equal, mine.get_weights(), theirs.get_weights()))
 
 
