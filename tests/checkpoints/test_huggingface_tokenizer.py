@@ -2,19 +2,18 @@
 reading of the folder, beside our ids."""
 
 import gzip
-import io
 import itertools
 import json
 
 import numpy as np
 import pytest
-import sentencepiece
 from tokenizers import Tokenizer
 
 from bert_tf.checkpoints import huggingface_tokenizer
 from bert_tf.models.gpt import tokenizer as gpt_bpe
 from bert_tf.tokenization import byte_bpe, open_tokenizer
 from bert_tf.tokenization.encoding import encode_pairs
+from tests import sentencepieces
 
 # The vocabulary's file in the folder of data, and transformers' type of model.
 VOCABULARIES = {"vocabs/bert-base-uncased/vocab.txt": "bert",
@@ -126,12 +125,9 @@ def test_the_ids_of_transformers_are_ours(written, lines):
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_another_kind_of_sentencepiece_is_named(kind, tmp_path, capsys):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat sat on the mat, in 1990, and it sat"] * 20),
-        model_writer=model, vocab_size=22, model_type=kind, pad_id=0, eos_id=1, unk_id=2,
-        bos_id=-1, minloglevel=2)
-    (tmp_path / "spiece.model").write_bytes(model.getvalue())
+    (tmp_path / "spiece.model").write_bytes(sentencepieces.train(
+        ["the cat sat on the mat, in 1990, and it sat"] * 20, 22, model_type=kind,
+        **sentencepieces.T5))
     ours = open_tokenizer(tmp_path / "spiece.model")
     huggingface_tokenizer.write(str(tmp_path), ours, has_segments=False)
     if kind == "bpe":

@@ -1,6 +1,5 @@
 """The records of --recipe=albert equal the original's: its own files, and a slow account of it."""
 
-import io
 import random
 
 import pytest
@@ -12,6 +11,7 @@ from bert_tf.data.records import tfrecord
 from bert_tf.data.text import python_random
 from bert_tf.errors import InputError
 from data_prep import verify_records
+from tests import sentencepieces
 from tests.data_prep.conftest import TOKENS, WORDS
 from tests.goldens import at_hand
 
@@ -66,13 +66,9 @@ ODD = ["\u00b4", "x\u0301 \u0300", "1998, 3,", "a1998,b", "\u4e2d\u6587", "\u260
 def fixture_model():
     words = [*WORDS, *"1998, 98, 7 x7, walking's".split()]
     rng = random.Random(1)
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" ".join(rng.choices(words, k=9)) for _ in range(200)]),
-        model_writer=file, vocab_size=130, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"], user_defined_symbols=["[", "]"],
-        character_coverage=0.98, num_threads=1, hard_vocab_limit=False, minloglevel=2)
-    return file.getvalue()
+    return sentencepieces.train(
+        [" ".join(rng.choices(words, k=9)) for _ in range(200)], 130, **sentencepieces.ALBERT,
+        user_defined_symbols=["[", "]"], character_coverage=0.98)
 
 
 @pytest.fixture(name="model_file")
@@ -153,10 +149,7 @@ def test_the_vocabulary_of_albert_is_refused_for_t5(prepare, model_file):
 
 
 def test_a_vocabulary_without_special_tokens_is_refused(tmp_path, prepare):
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(WORDS * 9), model_writer=file, vocab_size=60, pad_id=0, eos_id=1,
-        unk_id=2, bos_id=-1, hard_vocab_limit=False, num_threads=1, minloglevel=2)
-    (tmp_path / "spiece.model").write_bytes(file.getvalue())
+    (tmp_path / "spiece.model").write_bytes(
+        sentencepieces.train(WORDS * 9, 60, **sentencepieces.T5))
     with pytest.raises(InputError, match="no special token for mask"):
         prepare("a", recipe="albert", vocab_file=str(tmp_path / "spiece.model"))

@@ -1,18 +1,17 @@
 """Today's encoders, as released, learn the tasks of GLUE, SNLI, CoNLL-2003 and SQuAD by heart."""
 
-import io
 import json
 import shutil
 
 import keras
 import pytest
-import sentencepiece
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 import bert_tf
 from bert_tf import checkpoints, networks, tokenization
 from bert_tf.config import CONFIGS, ModernBertConfig
+from tests import sentencepieces
 from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -24,11 +23,7 @@ SPECIAL = {"distilbert": {"pooler_type": "first_token_relu", "type_vocab_size": 
 
 
 def trained(path, **special):
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" ".join(WORDS)] * 20), model_writer=file, vocab_size=200,
-        hard_vocab_limit=False, minloglevel=2, **special)
-    path.write_bytes(file.getvalue())
+    path.write_bytes(sentencepieces.train([" ".join(WORDS)] * 20, 200, **special))
 
 
 def wordpiece(folder, special):

@@ -2,14 +2,12 @@
 run that is stopped, and the archive."""
 
 import contextlib
-import io
 import json
 import random
 import zipfile
 import zlib
 
 import pytest
-import sentencepiece
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from bert_tf import networks
@@ -22,6 +20,7 @@ from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.suites import SUITES
 from bert_tf.training import resume
 from run_scripts import finetune
+from tests import sentencepieces
 from tests.finetuning.test_suite import MNLI, write_glue
 
 pytestmark = pytest.mark.usefixtures("all_eagerly")
@@ -34,7 +33,7 @@ WORDS = ("unacceptable acceptable contradiction entailment neutral sentence prem
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
     """CoLA, MNLI, WNLI, AX, CB, RTE and AX-b of a few lines, and a T5 to begin with."""
-    folder, rng, model = tmp_path_factory.mktemp("texts"), random.Random(0), io.BytesIO()
+    folder, rng = tmp_path_factory.mktemp("texts"), random.Random(0)
 
     def text():
         return " ".join(rng.choices(("red", "green", "blue"), k=3))
@@ -49,13 +48,10 @@ def fixture_folder(tmp_path_factory):
         (folder / name / f"{file}.jsonl").write_text("".join(
             json.dumps({columns[0]: text(), columns[1]: text(), "label": label, "idx": i}) + "\n"
             for i, label in enumerate(labels)))
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" ".join(rng.choices(WORDS, k=9)) for _ in range(200)]),
-        model_writer=model, vocab_size=120, pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
-        num_threads=1, hard_vocab_limit=False, minloglevel=2)
     config = T5Config(vocab_size=256, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
     (folder / "t5").mkdir()
-    (folder / "t5" / "spiece.model").write_bytes(model.getvalue())
+    (folder / "t5" / "spiece.model").write_bytes(sentencepieces.train(
+        [" ".join(rng.choices(WORDS, k=9)) for _ in range(200)], 120, **sentencepieces.T5))
     networks.build(config).save(folder / "t5" / "model.keras")
     return folder
 

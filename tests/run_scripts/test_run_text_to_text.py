@@ -11,7 +11,6 @@ import shutil
 
 import numpy as np
 import pytest
-import sentencepiece
 
 import bert_tf
 from bert_tf import flags
@@ -29,6 +28,7 @@ from bert_tf.training import resume
 from bert_tf.training.settings import StepSettings
 from run_scripts import finetune, prune
 from run_scripts.analysis import heads
+from tests import sentencepieces
 from tests.rounding import assert_same
 
 pytestmark = pytest.mark.usefixtures("all_eagerly")
@@ -38,13 +38,9 @@ PAIRS = {"color: the sky": "blue", "color: the grass": "green", "color: a rose":
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text_to_text")
-    rng, model = random.Random(1), io.BytesIO()
-    words = " ".join([*PAIRS, *PAIRS.values()]).split()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" ".join(rng.choices(words, k=9)) for _ in range(200)]),
-        model_writer=model, vocab_size=60, pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
-        num_threads=1, hard_vocab_limit=False, minloglevel=2)
-    (folder / "spiece.model").write_bytes(model.getvalue())
+    rng, words = random.Random(1), " ".join([*PAIRS, *PAIRS.values()]).split()
+    (folder / "spiece.model").write_bytes(sentencepieces.train(
+        [" ".join(rng.choices(words, k=9)) for _ in range(200)], 60, **sentencepieces.T5))
     (folder / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS.items()))
     (folder / "inputs.tsv").write_text("".join(f"{text}\n" for text in PAIRS))
     T5Config(vocab_size=256, d_model=16, d_kv=8, d_ff=32, num_layers=1,

@@ -1,6 +1,5 @@
 """SentencePiece as ALBERT, XLNet, T5 and DeBERTa use it, against the originals' outputs."""
 
-import io
 import json
 import pickle
 
@@ -11,6 +10,7 @@ import sentencepiece
 from bert_tf.errors import InputError
 from bert_tf.tokenization import Layout, encoding, open_tokenizer
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, make_vocabulary
+from tests import sentencepieces
 from tests.tokenization.hard_lines import HARD_LINES, odd_batches, random_lines, read_golden, rows
 
 
@@ -99,13 +99,8 @@ def content():
     """A small model with the special tokens of ALBERT."""
     text = [line for line in [*HARD_LINES, *random_lines(300, seed=6)] if line.strip("\0 ")]
     text += ["in 1998, and 2010, 19 3, the cat (sat) on mats, 7, x7, 5"] * 40
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(text), model_writer=file, vocab_size=1000, pad_id=0, unk_id=1,
-        bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"], num_threads=1,
-        user_defined_symbols=["\u25817,"], character_coverage=0.98, hard_vocab_limit=False,
-        minloglevel=2)
-    return file.getvalue()
+    return sentencepieces.train(text, 1000, **sentencepieces.ALBERT, character_coverage=0.98,
+                                user_defined_symbols=["\u25817,"])
 
 
 @pytest.fixture(params=[True, False], ids=["lower", "cased"])

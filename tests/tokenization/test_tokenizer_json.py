@@ -5,13 +5,13 @@ import json
 import random
 
 import pytest
-import sentencepiece
 import tokenizers
 from tokenizers import processors
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.tokenization.tokenizer_json import has_old_files, old_files
+from tests import sentencepieces
 from tests.tokenization.hard_lines import HARD_LINES, random_lines
 from tests.tokenization.test_byte_bpe import make_files
 
@@ -229,10 +229,8 @@ def test_added_tokens_are_no_pieces_of_words(vocabulary, tmp_path, lower):
 def test_settings_of_transformers_that_nothing_follows_are_told(
         vocabulary, tmp_path, capsys, file, setting, usual, other, said):
     if file == "spiece.model":
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(["a b c d e"] * 9), model_prefix=str(tmp_path / "spiece"),
-            vocab_size=12, hard_vocab_limit=False, minloglevel=2, num_threads=1, bos_id=-1,
-            pad_id=0, eos_id=1, unk_id=2)
+        (tmp_path / "spiece.model").write_bytes(sentencepieces.train(
+            ["a b c d e"] * 9, 12, **sentencepieces.T5))
     else:
         save(tmp_path, vocabulary, strip_accents=False)
     if file == "vocab.txt":

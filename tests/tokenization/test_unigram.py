@@ -2,7 +2,6 @@
 lines of transformers and against SentencePiece itself."""
 
 import gzip
-import io
 import itertools
 import json
 import pickle
@@ -16,6 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.tokenization import UnigramTokenizer, open_tokenizer
 from bert_tf.tokenization.tokenizer_json import has_one_segment
 from bert_tf.tokenization.unigram import FILE
+from tests import sentencepieces
 from tests.checkpoints.test_huggingface_tokenizer import FOREIGN
 from tests.goldens import Material
 
@@ -32,12 +32,9 @@ def lines():
 
 
 def train(lines, kind="unigram"):
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=file, model_type=kind, vocab_size=700,
-        normalization_rule_name="nmt_nfkc", character_coverage=0.98, hard_vocab_limit=False,
-        num_threads=1, minloglevel=2, user_defined_symbols=["(sat)"])
-    return file.getvalue()
+    return sentencepieces.train(
+        lines, 700, model_type=kind, normalization_rule_name="nmt_nfkc", character_coverage=0.98,
+        user_defined_symbols=["(sat)"])
 
 
 @pytest.fixture(scope="module")
