@@ -133,7 +133,6 @@ def test_accents_that_the_vocabulary_lacks_are_stripped():
     assert "give --strip_accents=True, which leaves about 0.0%" in warning
 
 
-
 def test_a_text_that_is_known_has_no_warning():
     coverage = seen(tokenizer(["the", "house"]), ["the house"] * 99 + ["the ☃"])
     assert not coverage.warnings(FLAGS) and not coverage.is_poor

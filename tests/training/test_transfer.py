@@ -158,7 +158,6 @@ def test_impossible_numbers_are_refused(action, message):
         action(make_learner().encoder)
 
 
-
 @pytest.mark.parametrize("changes", [
     {"frozen_layers": 1}, {"reinit_layers": 1}, {"layer_decay": 0.9}])
 @pytest.mark.parametrize("config", [ElmoConfig, SequenceLstmConfig, BiLstmConfig])
