@@ -378,12 +378,12 @@ def attend_with_dropout(scores: Tensor, rate: float, seed: Tensor | None, value:
         probs, dropped = softmax_and_dropout(scores, rate, seed, value.dtype)
         return probs, ops.matmul(dropped, value)
     probs = ops.cast(ops.softmax(scores), value.dtype)
-    stays = at_least(rate, ops.shape(probs), seed)
+    stays = _stays(probs, rate, ops.shape(probs), seed)
 
     @ops.custom_gradient
     def function(probs, value):
         def gradient(upstream):
-            factors = _factors(stays, rate, probs.dtype, again=True)
+            factors = _factors(stays, rate, probs.dtype, upstream)
             return (tf.matmul(upstream, value, adjoint_b=True) * factors,
                     tf.matmul(probs * factors, upstream, adjoint_a=True))
 
@@ -392,11 +392,20 @@ def attend_with_dropout(scores: Tensor, rate: float, seed: Tensor | None, value:
     return probs, function(probs, value)
 
 
-def _factors(stays, rate, dtype, again=False):
-    """The factors of dropout from `at_least`. The backward pass computes them `again`, from a byte
-    for each, by another operation: TensorFlow keeps what two equal ones compute."""
-    if again:
-        stays = ops.cast(stays, "uint8")
+def _stays(x, rate, shape, seed):
+    """`at_least`, drawn when `x` is there: TensorFlow would draw for all layers before the first
+    (151 MB for eight rows of Base)."""
+    with tf.control_dependencies([x]):
+        return at_least(rate, shape, seed)
+
+
+def _factors(stays, rate, dtype, upstream=None):
+    """The factors of dropout from `at_least`. The backward pass computes them again when its
+    `upstream` is there, from a byte for each, by another operation: TensorFlow keeps what two equal
+    ones compute."""
+    if upstream is not None:
+        with tf.control_dependencies([upstream]):
+            stays = ops.cast(stays, "uint8")
     return ops.cast(stays, dtype) * (1 / (1 - rate))
 
 
@@ -435,13 +444,13 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = No
     if shared is not None:
         shape[shared] = 1
     # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
-    stays = at_least(rate, shape, seed)
     if keras.config.backend() != "tensorflow":
-        return x * _factors(stays, rate, x.dtype)
+        return x * _factors(at_least(rate, shape, seed), rate, x.dtype)
+    stays = _stays(x, rate, shape, seed)
 
     @ops.custom_gradient
     def function(x):
         return x * _factors(stays, rate, x.dtype), lambda upstream: (
-            upstream * _factors(stays, rate, x.dtype, again=True))
+            upstream * _factors(stays, rate, x.dtype, upstream))
 
     return function(x)
