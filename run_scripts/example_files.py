@@ -326,7 +326,8 @@ def _cell(value, name):
 
 def check_files(source: str, output: str, form: str | None) -> None:
     """Raises InputError if --input_file is not there, or if --output_file would replace it while it
-    is read, or has the name of a compressed file or, without --output_format, of one JSON value."""
+    is read. The name of a compressed file, or without --output_format of one JSON value, is refused
+    too."""
     if source != STANDARD and not is_folder(source):     # of brat
         check_input(source, "input_file")
     if unpacked_name(output) != output:
