@@ -105,7 +105,10 @@ def nearest_flag(name: str, known: Iterable[str], least: float = 0.6) -> str:
     wrong, names = name.lower(), {other.lower(): other for other in known}
     holding = [other for other in names if {*wrong.split("_")} <= {*other.split("_")}]
     if not holding or len(wrong) <= len("lr"):
-        return nearest(name, names.values(), least)
+        # A word that is unlike the one in its place means something else, as qa in place of seq.
+        return nearest(name, [names[other] for other in names if other.count("_") != wrong.count(
+            "_") or all(difflib.SequenceMatcher(None, *words).ratio() >= 0.5
+                        for words in zip(other.split("_"), wrong.split("_")))], least)
     usual = f"num_train_{wrong}", f"train_{wrong}", f"do_{wrong}"
     return names[min(holding, key=lambda other: (other not in usual, other.count("_")))]
 

@@ -46,7 +46,8 @@ def test_of_equally_similar_names_the_one_with_the_same_beginning_is_meant(wrong
 @pytest.mark.parametrize("wrong, meant", [
     ("batch_size", "train_batch_size"), ("epochs", "num_train_epochs"), ("train", "do_train"),
     ("steps", "num_train_steps"), ("seed", "random_seed"), ("lr", ""),
-    ("save_steps", "save_checkpoints_steps"), ("output", "output_dir")])
+    ("save_steps", "save_checkpoints_steps"), ("output", "output_dir"), ("tain_file", "train_file"),
+    ("test_file", ""), ("adv_steps", "")])
 def test_the_short_names_of_other_libraries_mean_the_flags_that_hold_their_words(wrong, meant):
     assert nearest_flag(wrong, [
         "eval_batch_size", "train_batch_size", "grid_num_train_epochs", "num_train_epochs",
