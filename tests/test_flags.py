@@ -357,6 +357,7 @@ class Values:
     share: float = option(0.5, "A share.", least=0, below=1)
     rate: float | None = option(None, "A rate.", above=0)
     sizes: list[str] = option([], "Sizes.", items=int, least=1)
+    scales: list[str] = option([], "Scales.", items=float, above=0)
     words: list[str] = option(["a"], "Words.", choices=("a", "bird"))
     slope: float | None = option(None, "A slope.")
     deep: int = without("teacher")(0, "How deep.")
@@ -376,6 +377,8 @@ class Values:
     ({"rate": float("inf")}, "--rate is inf; it must be a finite number."),
     ({"sizes": ["3", "x"]}, "--sizes is 3,x; each must be a whole number at least 1."),
     ({"sizes": ["3", "0"]}, "--sizes is 3,0; each must be a whole number at least 1."),
+    ({"scales": ["1e-4", "inf"]}, "--scales is 1e-4,inf; each must be a finite number."),
+    ({"scales": ["1e-4", "0"]}, "--scales is 1e-4,0; each must be a number above 0."),
     ({"words": ["a", "birt"]},
      "--words is a,birt; there is no birt: did you mean bird? The choices are a, bird."),
     ({"slope": float("nan")}, "--slope is nan; it must be a finite number."),

@@ -186,21 +186,22 @@ def _check_value(field, value):
     metadata, bounds = field.metadata, _range(**field.metadata["bounds"])
     begin = f"--{field.name} is {shown(value)};"
     several = isinstance(value, (list, tuple))
+    must = f"{begin} {'each' if several else 'it'} must be"
     for item in items_of(value):
         if metadata["choices"] and item not in metadata["choices"]:
             which = f" there is no {item}:" if several else ""
             raise InputError(f"{begin}{which} {choose_from(item, metadata['choices'])}")
-        if item != item or metadata["bounds"] and item in (math.inf, -math.inf):
-            raise InputError(f"{begin} it must be a finite number.")
-        if not (metadata["bounds"] or metadata["items"]):
-            continue
         number = item
         if metadata["items"]:
             with contextlib.suppress(ValueError):
                 number = metadata["items"](item)
+        if number != number or metadata["bounds"] and number in (math.inf, -math.inf):
+            raise InputError(f"{must} a finite number.")
+        if not (metadata["bounds"] or metadata["items"]):
+            continue
         if isinstance(number, str) or not is_within(number, **metadata["bounds"]):
             kind = " ".join(filter(None, (_KINDS[metadata["items"]], bounds)))
-            raise InputError(f"{begin} {'each' if several else 'it'} must be {kind}.")
+            raise InputError(f"{must} {kind}.")
     if type(value) is int and abs(value) > _LARGEST and not field.name.endswith("seed"):
         raise InputError(f"--{field.name} is {value}; give at most {_LARGEST}.")
 

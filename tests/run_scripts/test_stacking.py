@@ -302,7 +302,7 @@ def test_other_ways_to_stack_are_noticed(whole, train, tmp_path, capsys):
     ({"stack_steps": []}, "--stack_steps is not given; give the steps of all 3 stages"),
     ({"stack_steps": ["5", "4"]}, "together fewer than --num_train_steps .9."),
     ({"stack_steps": ["3"]}, "--stack_steps is 3; .* give 2 numbers"),
-    ({"stack_learning_rates": ["1", "nan", "1", "0"]}, "each must be a number at least 0"),
+    ({"stack_learning_rates": ["1", "nan", "1", "0"]}, "each must be a finite number"),
     ({"stack_warmup_steps": ["4", "1", "1"]}, "stage 1 has 2 steps .* warm-up of 4"),
 ])
 def test_what_can_not_be_divided_is_refused(changes, message):

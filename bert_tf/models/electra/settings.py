@@ -30,10 +30,11 @@ class GeneratorSettings:
     disallow_correct: bool = _of_electra(False, "The original token is never drawn.", rare=True)
     temperature: float = _with_generator(
         1.0, "Temperature of the draws from the generator.", above=0, rare=True)
-    gen_weight: float | None = option(None, "Weight of the generator's loss; default: 1.")
+    gen_weight: float | None = option(
+        None, "Weight of the generator's loss; default: 1.", least=0)
     disc_weight: float | None = _of_electra(
         None, "Weight of the model's loss; default: the recipe's, 50 of electra, or 1 if "
-        "--discriminator predicts tokens.")
+        "--discriminator predicts tokens.", least=0)
     discriminator: str = _of_electra(
         "replaced_token", "What the model learns. replaced_token: whether each token was "
         "replaced. replaced_token_written: the same, at the generator's positions alone (ELECTRA "
