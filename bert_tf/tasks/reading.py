@@ -217,6 +217,8 @@ def _read_articles(task, layout, path, omissions):
     for file, _, article in _articles(path):
         number = 0
         try:
+            if not isinstance(text := article["article"], str):
+                raise TypeError(f"the article is {text!r}")
             for number, (question, options) in enumerate(zip(
                     article["questions"], article["options"], strict=True), 1):
                 if "_" not in question:
@@ -227,8 +229,10 @@ def _read_articles(task, layout, path, omissions):
                 if len(choices) != count:
                     raise ValueError(f"{counted(len(choices), 'option')}, but the first has "
                                      f"{count}")
-                label = layout.label and str(ord(article[layout.label][number - 1]) - ord("A"))
-                yield number, [article["article"], *choices], label, 0
+                answer = article[layout.label][number - 1] if layout.label else "A"
+                if (label := ord(answer) - ord("A")) not in range(count):
+                    raise ValueError(f"answer {answer!r} of {counted(count, 'option')}")
+                yield number, [text, *choices], layout.label and str(label), 0
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise InputError(f"{file}, question {number} is not in RACE's format "
                              f"({type(error).__name__}: {error}); correct it.") from error

@@ -103,9 +103,14 @@ def test_articles_of_race(tmp_path):
     some = SplitPredictions(source)
     some.examples = some.examples[:3]
     assert some.score(np.array([1, 0, 1])) == {"accuracy": 1.0}
-    (folder / "2.txt").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="2.txt, question 0 is not in RACE's format"):
-        list(read_examples(task, "dev", task.path(str(tmp_path), "dev")))
+    row = json.loads((folder / "1.txt").read_text())
+    for bad, message in (({}, "0 is not in RACE's format .KeyError: 'article'"),
+                         ({**row, "article": 3}, "0 .*the article is 3"),
+                         ({**row, "answers": ["A", "C"]}, "2 .*answer 'C' of 2 options"),
+                         ({**row, "options": [["it"], ["she"]]}, "1 .*1 option, but the first")):
+        (folder / "2.txt").write_text(json.dumps(bad), encoding="utf-8")
+        with pytest.raises(InputError, match=f"2.txt, question {message}"):
+            list(read_examples(task, "dev", source.path))
 
 
 def test_records_keep_the_side_of_the_padding(tokenizer, tmp_path, capsys):
