@@ -47,6 +47,9 @@ def form_of(path: str) -> str:
     InputError if the file has a form that no command reads; names it."""
     if files.is_library_name(path):
         return ""
+    for part in ("*.arrow", "*/*.arrow") if files.is_folder(path) else ():
+        for name in files.match_names(path, part):      # of a data set that its library saved
+            form_of(name)       # which refuses it, and says what to do
     end, begins = files.ending(path), head(path) if files.is_file(path) else b""
     for endings, mark, name, advice in _REFUSED:
         if end in endings or mark and re.match(mark, begins):
@@ -94,9 +97,6 @@ def form_of_table(path: str) -> str:
         marks = {b"\t": "tsv", b",": "csv", b";": "csv"}
         form = next((marks[mark] for mark in marks if mark in line), "")
     if not form and files.is_folder(path):
-        for part in ("*.arrow", "*/*.arrow"):       # of a data set that its library saved
-            for name in files.match_names(path, part):
-                form_of(name)       # which refuses it, and says what to do
         raise InputError(f"{shown_name(path)} is a folder; name a file in it.")
     if form not in TABLES.values():
         raise InputError(f"{shown_name(path)} must have the extension {', '.join(TABLES)}, which "

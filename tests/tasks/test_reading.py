@@ -16,6 +16,7 @@ from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import Split, Task
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, own_task
+from run_scripts import example_files
 
 
 def read(task, folder, split, omissions=None):
@@ -428,9 +429,11 @@ def test_own_files_refused(arguments, message):
 def test_a_folder_that_its_library_saved_is_named_at_once(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "data-00000-of-00001.arrow").touch()
-    for folder in (tmp_path, tmp_path / "train"):
-        with pytest.raises(InputError, match="train/data-.*is Arrow, which .*JSON lines .datasets"):
-            own_task("classification", {"train": str(folder)}, ["t"], "l")
+    for folder in map(str, (tmp_path, tmp_path / "train")):
+        for read in (lambda folder: own_task("classification", {"train": folder}, ["t"], "l"),
+                     lambda folder: example_files.form_of(folder, None, "")):     # to predict
+            with pytest.raises(InputError, match="train/data-.*is Arrow, .*JSON lines .datasets"):
+                read(folder)
 
 
 @pytest.mark.parametrize("flags, kind, message", [
