@@ -113,7 +113,9 @@ class _CsvRows:
             except csv.Error as error:
                 raise InputError(f"{self._name}, line {first} is not CSV ({error}): if a cell "
                                  "holds quotes or line ends, put the cell in quotes and double the "
-                                 "quotes in it.") from error
+                                 "quotes in it; if another mark is between cells than "
+                                 f"{self.separator!r}, put a line such as sep=| before the first."
+                                 ) from error
             if row is None:
                 return
             yield first, row

@@ -140,6 +140,7 @@ def test_malformed_lines_are_named_or_counted(write, name, content, where):
     ("a.tsv", b"a\tb\n1\t2\n1\t\xff\n", ["a"], ["a.tsv, line 3, byte 3 is not UTF-8"]),
     ("a.csv", b'a,b\n1,2\n1,"2\n3\n', ["a"], ["a.csv, line 3 is not CSV"]),
     ("a.csv", b'a,b\n1,"2"3\n', ["a"], ["a.csv, line 2 is not CSV"]),
+    ("a.csv", b'"a"|b\n"1"|2\n', ["a"], ["line 1 is not CSV", "put a line such as sep=| before"]),
 ])
 def test_refused(write, name, content, columns, parts):
     path = write(content, name)
