@@ -65,13 +65,16 @@ def _cut(text, start, end):
     first, last = [], []
     while start < end and text[start:end].lower() not in _KEPT:
         prefix = _PREFIX.match(text, start, end)
-        suffix = _SUFFIX.search(text[start:end])
+        # Only full stops are longer than 3 characters, before which an expression looks at one.
+        near = max(len(text[start:end].rstrip(".")) + start - 4, start)
+        suffix = _SUFFIX.search(text[near:end])
         if prefix and prefix.end() < end and not _SUFFIX.fullmatch(text[start:end]):
             first.append(prefix.span())
             start = prefix.end()
-        elif suffix and suffix.start() and not re.fullmatch(r"([^\W\d]\.)+", text[start:end]):
-            last.append((start + suffix.start(), end))
-            end = start + suffix.start()
+        elif suffix and near + suffix.start() > start and not re.fullmatch(
+                r"([^\W\d]\.)+", text[start:end]):
+            last.append((near + suffix.start(), end))
+            end = near + suffix.start()
         else:
             break
     inside, begin = [], start
