@@ -110,8 +110,9 @@ def test_no_file_takes_the_place_of_a_device_or_a_pipe(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["null", "pipe"]
     with open(tmp_path / "out.txt", "w") as file:       # as a shell redirects /dev/stdout
         os.symlink(f"/proc/self/fd/{file.fileno()}", tmp_path / "stdout")
-        with pytest.raises(InputError, match="stdout is a device or a pipe"):
-            files.write_json(tmp_path / "stdout", {})
+        for path in (tmp_path / "stdout", f"/dev/fd/{file.fileno()}"):
+            with pytest.raises(InputError, match=f"{path} is a device or a pipe"):
+                files.write_json(path, {})
 
 
 def test_a_name_that_can_get_no_ending_is_too_long(tmp_path):

@@ -111,11 +111,12 @@ def checked(check: Callable[[], None]) -> Iterator[None]:
 
 
 def _check_regular(path):
-    """Raises InputError for a device, such as /dev/null, a pipe, or /dev/stdout even if it leads to
-    a file: a file would take its place."""
+    """Raises InputError for a device, such as /dev/null, a pipe, or /dev/stdout and /dev/fd/3 even
+    if they lead to a file: a file would take their place."""
     if not places.is_remote(path) and os.path.exists(path) and not (
             os.path.isfile(path) or os.path.isdir(path)) or (
-            os.path.islink(path) and os.readlink(path).startswith("/proc/")):
+            os.path.islink(path) and os.readlink(path).startswith("/proc/")
+            or os.path.realpath(os.path.dirname(path)).startswith("/proc/")):
         raise InputError(f"{path} is a device or a pipe, which would be replaced; name a file.")
 
 
