@@ -326,16 +326,17 @@ def _cell(value, name):
 
 def check_files(source: str, output: str, form: str | None) -> None:
     """Raises InputError if --input_file is not there, or if --output_file would replace it while it
-    is read. The name of a compressed file, or without --output_format of one JSON value, is refused
+    is read. The name of a compressed file, or without --output_format of another form, is refused
     too."""
     if source != STANDARD and not is_folder(source):     # of brat
         check_input(source, "input_file")
     if unpacked_name(output) != output:
         raise InputError(f"--output_file: {output} has the extension of a compressed file, but the "
                          f"output is not compressed; give {unpacked_name(output)}.")
-    if ending(output) == ".json" and not form:
-        raise InputError(f"--output_file: {output} would hold an object on each line; give the "
-                         "extension .jsonl, or --output_format=jsonl.")
+    if ending(output) in (".json", *forms.OTHERS) and not form:
+        raise InputError(f"--output_file: the extension of {output} is for another form; give "
+                         ".jsonl (a JSON object on each line), .csv, .tsv or .txt, or "
+                         "--output_format.")
     if output != STANDARD:
         check_file(output, "output_file")
         if exists(output) and exists(source) and same_file(output, source):

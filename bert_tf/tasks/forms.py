@@ -31,6 +31,7 @@ _REFUSED = (
     ((), b'{"%TYPES"', "UIMA's JSON", "export CoNLL 2002"),
     ((), rb"\d+\|t\|", "in PubTator's form", "convert it to CoNLL or JSON lines"),
 )
+OTHERS = tuple(ending for endings, *_ in _REFUSED for ending in endings)
 _JSON = re.compile(rb'\s*(?:\{\s*(?:"|\})|\[\s*[{\[]\s*["}]|\[ ?"[^\n]*\])')
 _CONLLU = re.compile(rb"(?:[^\S\n]*\n|#[^\n]*\n)*"
                      rb"(?:1|1-\d+|0\.1)\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)")

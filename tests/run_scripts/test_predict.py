@@ -280,7 +280,8 @@ def test_labels_in_a_table_are_read_by_multi_label(form, tmp_path):
     ("in.txt", "a\n", {"output": "in.txt"}, "in.txt is also the input; name another file"),
     ("in.txt", "a\n", {"output": "."}, "--output_file: .* is a folder; name a file"),
     ("in.txt", "a\n", {"output": "out.csv.gz"}, "the output is not compressed; give .*out.csv.$"),
-    ("in.txt", "a\n", {"output": "out.json"}, "out.json would hold an object on each line; give"),
+    ("in.txt", "a\n", {"output": "out.json"}, "out.json is for another form; give .jsonl"),
+    ("in.csv", "a\nx\n", {"output": "out.xlsx", "text_a_column": "a"}, "out.xlsx is for another"),
     ("in.txt", "a\n\xff".encode("latin-1"), {}, "in.txt, line 2, byte 1 is not UTF-8")])
 def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
         model, tmp_path, name, content, flags, part):
