@@ -238,11 +238,11 @@ def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
     notes = []
     for key in TABLES:
         asked, held = getattr(changes, key), getattr(weights.config, key)
-        if not asked or asked == held:
+        if asked in (None, held):
             continue
         if not 0 < asked < held:
             raise InputError(f"--{key}={asked}: {weights.source} has {held} rows; rows can be "
-                             f"removed, but added rows would be untrained; give at most {held}.")
+                             f"removed, but added rows would be untrained; give 1 to {held}.")
         weights = _with_rows(weights, key, asked, lambda values, rows=asked: values[:rows])
         notes.append(f"{key}: the first {asked} of {held} rows.")
     return weights, notes

@@ -489,9 +489,10 @@ def test_positions_and_padding_are_cut_when_asked(hf, tmp_path):
     for name, rows in (("embeddings/position_embeddings", 16), ("embeddings/word_embeddings", 64),
                        ("masked_lm/output_bias", 64)):
         assert np.array_equal(found[name], wanted[name][:rows])
-    with pytest.raises(InputError, match="max_position_embeddings=99.*24"):
-        convert(folder, tmp_path / "more", "google",
-                dataclasses.replace(changes, max_position_embeddings=99))
+    for count in (0, 99):
+        with pytest.raises(InputError, match=f"max_position_embeddings={count}.* give 1 to 24"):
+            convert(folder, tmp_path / "more", "google",
+                    dataclasses.replace(changes, max_position_embeddings=count))
 
 
 def test_how_texts_become_vectors_stays(hf, tmp_path, capsys):
