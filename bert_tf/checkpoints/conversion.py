@@ -213,7 +213,7 @@ def adopt(config: EncoderConfig, source: Source, changes) -> EncoderConfig:
     sizes = {}
     for key, (table, *_) in TABLES.items():
         tensor = source.tensors.get(names_there.get(table, ""))
-        if getattr(changes, key) and tensor and tensor.shape:
+        if getattr(changes, key) is not None and tensor and tensor.shape:
             sizes[key] = tensor.shape[0]
     return dataclasses.replace(config, **sizes)
 
