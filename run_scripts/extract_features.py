@@ -37,7 +37,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import forms
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.coverage import Coverage
-from bert_tf.training.reporting import duration
+from bert_tf.training.reporting import TimeLeft
 from bert_tf.training.settings import POLICIES
 from run_scripts import commands
 from run_scripts.analysis.model import EncoderFlags
@@ -49,7 +49,6 @@ _POOLINGS = ("none", "cls", "last", "mean", "max", "pooler")
 # So many lines are sorted by length together, or as many as have vectors of so many bytes.
 _PIECE_LINES = 4096
 _PIECE_BYTES = 1 << 28
-_REPORT_SECONDS = 5
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -169,25 +168,17 @@ def warn_of_modules(job: ExtractFeaturesFlags, model: Any) -> None:
 
 
 class Throughput:
-    """Counts the lines and tokens done, and reports them every few seconds."""
+    """Counts the lines and tokens done, and says every few seconds how long the rest takes."""
 
     def __init__(self, total):
-        self._total, self._lines, self._tokens = total, 0, 0
-        self._start = self._last = time.monotonic()
-        self._cpu_start = time.process_time()
+        self._total, self._tokens, self._left = total, 0, TimeLeft("lines", total)
+        self._start, self._cpu_start = time.monotonic(), time.process_time()
 
     def add(self, lines, tokens):
         """Adds to the counts. Within a piece, whose long lines come first, a share of the tokens
         counts as the same share of the lines."""
-        self._lines += lines
         self._tokens += tokens
-        now = time.monotonic()
-        if now - self._last >= _REPORT_SECONDS:
-            self._last = now
-            rate = self._lines / (now - self._start)
-            print(f"{self._lines:,.0f}/{self._total:,} lines  {rate:,.1f} lines/s  "
-                  f"{self._tokens / (now - self._start):,.0f} tokens/s  "
-                  f"{duration((self._total - self._lines) / rate)} left", flush=True)
+        self._left(lines)
 
     def __str__(self):
         seconds = time.monotonic() - self._start

@@ -21,8 +21,8 @@ from bert_tf.errors import InputError, naming
 from bert_tf.flags import REQUIRED, check, option
 from bert_tf.kept import Kept
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.reporting import TimeLeft
 from run_scripts import commands
-from run_scripts.analysis.model import TimeLeft
 from run_scripts.kept_results import open_results
 
 # Flags that may change when a command resumes.

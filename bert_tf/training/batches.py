@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-import time
 import typing
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,13 +18,12 @@ import numpy as np
 
 from bert_tf.data.batches import bucketing
 from bert_tf.training.distribution import needs_static_shapes
-from bert_tf.training.reporting import duration
+from bert_tf.training.reporting import TimeLeft
 
 if typing.TYPE_CHECKING:        # these need TensorFlow, which a Predictor does not
     from bert_tf.training.growing_batches import BatchSize
     from bert_tf.training.trainer import Trainer
 
-_REPORT_SECONDS = 10
 # Logits of padding: so low that no answer begins or ends there.
 _NO_LOGIT = -1e9
 
@@ -112,19 +110,14 @@ def predict(trainer: Trainer, examples, batch_size: int,
     last = batches[-1]
     batches[-1] = np.append(last, np.full(batch_size - len(last), ~last[0]))
     arrays, totals = {}, 0.0
-    start = reported = time.monotonic()
+    progress = TimeLeft("examples predicted", len(examples.lengths))
     predicted = _in_batches(trainer, examples, batches, measures)
     with trainer.averaged():
-        for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
+        for rows, (answers, sums) in zip(batches, predicted):
             put(arrays, rows, answers[objective.name], examples.lengths, examples.max_seq_length,
                 objective.positional)
             totals = totals + sums
-            now = time.monotonic()
-            if now - reported > _REPORT_SECONDS:
-                reported, done = now, number + 1
-                left = (now - start) / done * (len(batches) - done)
-                print(f"predicting: {min(done * batch_size, examples.size):,} of "
-                      f"{examples.size:,} examples, about {duration(left)} left", flush=True)
+            progress(batch_size)
     return arrays, trainer.means(totals) if measures else {}
 
 

@@ -7,8 +7,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import TextIO, TypeVar
 
 import lazy_loader
 
@@ -16,6 +16,7 @@ from bert_tf import files
 from bert_tf.errors import InputError
 
 tf = lazy_loader.load("tensorflow")
+T = TypeVar("T")
 
 _METRICS = "metrics.jsonl"
 _INTERVAL = 0.5     # seconds between two looks at the step
@@ -30,6 +31,33 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds // 60} min {seconds % 60} s"
     return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+
+
+class TimeLeft:
+    """Prints every few seconds how many of `total` are done, and the time left. `what` names them,
+    such as "heads"."""
+
+    SECONDS = 5
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._done = what, total, 0.0
+        self._start = self._last = time.monotonic()
+
+    def __call__(self, count: float = 1) -> None:
+        """Counts further ones."""
+        self._done += count
+        now = time.monotonic()
+        if now - self._last >= self.SECONDS and self._done < self._total:
+            self._last = now
+            left = (now - self._start) * (self._total / self._done - 1)
+            print(f"{self._done:,.0f}/{self._total:,} {self._what}, about {duration(left)} left",
+                  flush=True)
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        """Yields the items; each counts when the next one is asked for."""
+        for item in items:
+            yield item
+            self()
 
 
 class Progress:

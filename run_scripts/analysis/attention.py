@@ -30,7 +30,8 @@ from bert_tf.flags import REQUIRED, only, option
 from bert_tf.tasks import forms
 from bert_tf.tokenization import Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
-from run_scripts.analysis.model import ModelFlags, TimeLeft, name_of, open_encoder
+from bert_tf.training.reporting import TimeLeft
+from run_scripts.analysis.model import ModelFlags, name_of, open_encoder
 
 _SHARE_MASKED = 0.15
 _GRADIENT_TEXTS = 40

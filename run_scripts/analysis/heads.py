@@ -29,7 +29,8 @@ from bert_tf.networks import attentions
 from bert_tf.opening import open_model
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import SHOWN, TimeLeft
+from bert_tf.training.reporting import TimeLeft
+from run_scripts.analysis.model import SHOWN
 from run_scripts.finetuning.scoring import kept_scores, open_scored
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper

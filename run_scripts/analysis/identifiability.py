@@ -22,7 +22,8 @@ from bert_tf.errors import InputError, naming
 from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Layout
-from run_scripts.analysis.model import ModelFlags, TimeLeft, batches, name_of, open_encoder
+from bert_tf.training.reporting import TimeLeft
+from run_scripts.analysis.model import ModelFlags, batches, name_of, open_encoder
 
 _LINES = 20_000
 _ATTRIBUTED = 24    # tokens of a text whose hidden tokens are attributed

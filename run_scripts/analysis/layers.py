@@ -24,7 +24,8 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import conllu
 from bert_tf.tasks.rows import Omissions, read_sentences
 from bert_tf.tasks.task import Split
-from run_scripts.analysis.model import ModelFlags, TimeLeft, name_of, open_encoder
+from bert_tf.training.reporting import TimeLeft
+from run_scripts.analysis.model import ModelFlags, name_of, open_encoder
 
 _SAMPLE = 2000      # words for cosines and CKA
 _CHUNKS = 4         # types of chunks to report

@@ -2,9 +2,7 @@
 
 import dataclasses
 import os
-import time
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import bert_tf
 from bert_tf import flags
@@ -12,9 +10,7 @@ from bert_tf.config import EncoderConfig, EuroBertConfig, ModernBertConfig, T5Co
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, normal_path
 from bert_tf.flags import REQUIRED, check, option
-from bert_tf.training.reporting import duration
 
-T = TypeVar("T")
 # The networks whose attention is shown: each layer begins with it, one map of a text a head.
 SHOWN = EncoderConfig, EuroBertConfig, ModernBertConfig, T5Config, XLNetConfig
 
@@ -75,33 +71,6 @@ def open_encoder(job: ModelFlags) -> Any:
     make_folder(job.output_dir, "output_dir")
     flags.keep(job, job.output_dir, trains=False)
     return model
-
-
-class TimeLeft:
-    """Prints every few seconds the number of `total` that are done, and the time left. `what` names
-    them, such as "heads"."""
-
-    _SECONDS = 5
-
-    def __init__(self, what: str, total: int):
-        self._what, self._total, self._done = what, total, 0
-        self._start = self._last = time.monotonic()
-
-    def __call__(self) -> None:
-        """Counts one more."""
-        self._done += 1
-        now = time.monotonic()
-        if now - self._last >= self._SECONDS and self._done < self._total:
-            self._last = now
-            left = (now - self._start) * (self._total / self._done - 1)
-            print(f"{self._done:,}/{self._total:,} {self._what}, about {duration(left)} left",
-                  flush=True)
-
-    def over(self, items: Iterable[T]) -> Iterator[T]:
-        """Yields the items; each counts when the next one is asked for."""
-        for item in items:
-            yield item
-            self()
 
 
 def batches(features: dict, size: int):

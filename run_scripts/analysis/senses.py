@@ -21,7 +21,8 @@ from bert_tf.errors import InputError, counted
 from bert_tf.files import check_input, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.senses import Instance, Sentence, read_senses
-from run_scripts.analysis.model import ModelFlags, TimeLeft, open_encoder
+from bert_tf.training.reporting import TimeLeft
+from run_scripts.analysis.model import ModelFlags, open_encoder
 
 
 @dataclasses.dataclass

@@ -18,7 +18,7 @@ from bert_tf.opening import open_model
 from bert_tf.tasks.saved_task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
-from run_scripts.analysis.model import TimeLeft
+from bert_tf.training.reporting import TimeLeft
 from run_scripts.finetuning.scoring import ScoredModel, kept_scores, open_scored, weights_bytes
 
 PARTS = ("heads", "units", "layers")
