@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import functools
+import importlib
 import os
 import re
 import sys
@@ -27,6 +28,16 @@ class DivergedError(InputError):
     def __init__(self, message: str, step: int) -> None:
         super().__init__(message)
         self.step = step
+
+
+def from_extra(module: str, extra: str, what: str) -> Any:
+    """The module of a package that an extra of bert_tf installs. Raises InputError without it; says
+    `what` needs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(f"{what} needs a package that is not installed ({error}); pip install "
+                         f"'bert_tf[{extra}]'.") from error
 
 
 _called: dict[str, str] = {}       # what messages call files that the user did not name

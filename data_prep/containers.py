@@ -17,7 +17,7 @@ import google_crc32c
 
 from bert_tf import files
 from bert_tf.data.text import corpus
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, from_extra
 from bert_tf.tasks import libraries
 from data_prep import wikipedia
 from data_prep.sentences import LANGUAGES
@@ -132,11 +132,7 @@ def _text_of(row, column, where):
 
 @contextlib.contextmanager
 def _parquet_file(source):
-    try:
-        from pyarrow import parquet  # an extra
-    except ImportError as error:
-        raise InputError(f"{source}: Parquet needs a package that is not installed; pip install "
-                         "'bert_tf[corpora]'.") from error
+    parquet = from_extra("pyarrow.parquet", "corpora", f"{source}: Parquet")
     try:
         with parquet.ParquetFile(files.staged(source)) as file:
             yield file

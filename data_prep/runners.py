@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 
 from bert_tf.data.records.jobs import Runner, Share
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, from_extra
 from bert_tf.flags import check, only, option
 
 _RANGE = 1000               # pieces in an element of the graph
@@ -23,11 +23,8 @@ class BeamRunner:
     options."""
 
     def __init__(self, options: str) -> None:
-        try:
-            from apache_beam.options import pipeline_options
-        except ImportError as error:
-            raise InputError("--runner=beam needs Apache Beam, which is not installed "
-                             f"({error}); pip install 'bert_tf[beam]'.") from error
+        pipeline_options = from_extra("apache_beam.options.pipeline_options", "beam",
+                                      "--runner=beam")
         try:
             self._options = pipeline_options.PipelineOptions(shlex.split(options))
             mode = self._options.view_as(pipeline_options.DirectOptions).direct_running_mode

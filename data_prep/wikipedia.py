@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from bert_tf.errors import InputError
+from bert_tf.errors import from_extra
 from data_prep import wikipedia_templates
 
 PAGE, PAGE_END = b"<page>", b"</page>"
@@ -113,11 +113,7 @@ def plain_text(markup: str, hidden: Collection[str] = frozenset(_HIDDEN),
         hidden: names, in lower case, of namespaces whose links show no text.
         language: the dump's language, for the form of numbers.
     """
-    try:
-        import mwparserfromhell  # an extra
-    except ImportError as error:
-        raise InputError("reading Wikipedia's markup needs a package that is not installed; pip "
-                         "install 'bert_tf[corpora]'.") from error
+    mwparserfromhell = from_extra("mwparserfromhell", "corpora", "reading Wikipedia's markup")
     try:
         parsed = mwparserfromhell.parse(_VARIANTS.sub(_one_variant, markup), skip_style_tags=True)
     except mwparserfromhell.parser.ParserError:

@@ -27,7 +27,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.errors import InputError, warn
+from bert_tf.errors import InputError, from_extra, warn
 from bert_tf.files.places import (
     file_size,
     files_under,
@@ -222,11 +222,7 @@ def _packing(head):
 
 
 def _open_zstd(file):
-    try:
-        import pyarrow  # an extra
-    except ImportError as error:
-        raise InputError("Zstandard files (.zst) need a package that is not installed; pip install "
-                         "'bert_tf[corpora]'.") from error
+    pyarrow = from_extra("pyarrow", "corpora", "a Zstandard file (.zst)")
     packed = pyarrow.PythonFile(file, mode="r")
     return io.BufferedReader(pyarrow.CompressedInputStream(packed, "zstd"), 1 << 20)
 

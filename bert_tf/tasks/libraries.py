@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, from_extra
 from bert_tf.files import dataset_commit
 from bert_tf.files.places import HUB, TFDS, first_line
 
@@ -97,11 +97,7 @@ def official_rows(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _tfds_rows(data_set):
-    try:
-        import tensorflow_datasets as tfds
-    except ImportError as error:
-        raise InputError(f"{TFDS}{data_set.name} needs tensorflow_datasets: pip install "
-                         "'bert_tf[tfds]'.") from error
+    tfds = from_extra("tensorflow_datasets", "tfds", f"{TFDS}{data_set.name}")
     try:
         rows, info = tfds.load(data_set.name, split=data_set.split, with_info=True)
     except (ImportError, OSError, ValueError) as error:
@@ -113,11 +109,7 @@ def _tfds_rows(data_set):
 
 
 def _hub_rows(data_set, is_kept):
-    try:
-        import datasets
-    except ImportError as error:
-        raise InputError(f"{HUB}{data_set.name} needs the package datasets: pip install "
-                         "'bert_tf[datasets]'.") from error
+    datasets = from_extra("datasets", "datasets", f"{HUB}{data_set.name}")
     try:
         rows = _loaded(datasets, data_set, {"split": data_set.split, "streaming": not is_kept})
     except (OSError, ValueError, RuntimeError) as error:

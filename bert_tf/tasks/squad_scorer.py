@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, from_extra
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -63,11 +63,8 @@ def chinese_f1(answer, prediction):
 
 
 def _chinese_units(text):
-    try:
-        from nltk.tokenize import NLTKWordTokenizer
-    except ImportError as error:
-        raise InputError("--scorer=cmrc needs NLTK: pip install 'bert_tf[cmrc]'.") from error
-    tokenizer, units = NLTKWordTokenizer(), []
+    nltk = from_extra("nltk.tokenize", "cmrc", "--scorer=cmrc")
+    tokenizer, units = nltk.NLTKWordTokenizer(), []
     for part in _CHINESE.split(text):
         units += [part] if _CHINESE.match(part) else tokenizer.tokenize(part)
     return units

@@ -477,7 +477,7 @@ def test_pages_of_old_dumps_have_no_number_of_a_namespace():
 
 
 def test_packages_that_are_absent_are_named(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"pip install 'bert_tf\[corpora\]'"):
         extract(tmp_path / "out", tmp_path / "a.parquet")
