@@ -70,7 +70,7 @@ class DistillFlags:
         "student starts from.")
     student_layers: list[str] = option(
         [], "Layers that the student takes from the model in --student, from 0; default: all.",
-        rare=True)
+        items=int, least=0, rare=True)
     recipe: str = option(
         "soft_labels", "What the student learns from the teacher. " + " ".join(
             f"{row.name}: {row.paper}." for row in DISTILLATIONS.values()),
@@ -83,7 +83,7 @@ class DistillFlags:
         "--recipe. In regression, always mse.", choices=FORMS, rare=True)
     distill_temperature: float | None = _of_logits(
         None, "Divide the logits by this temperature before they are compared (default: as in "
-        "--recipe).")
+        "--recipe).", above=0)
     soft_weight: float | None = _of_logits(
         None, "Weight of the loss on soft targets (default: as in --recipe).", least=0, rare=True)
     gold_weight: float | None = option(

@@ -213,7 +213,7 @@ mask mask_shares master model_size models neighbours orders packages patience_la
 pos_tagger predict_batch_sizes pretraining_steps prune_heads prune_percent rows runner_options
 sizes split splits stack_layers stack_learning_rates stack_steps stack_warmup_steps
 student_layers tags task task_schedule tasks teacher_layers terms text text_a_column text_b_column
-text_column tfds_name tpu tpu_zone train_fractions train_majority variants weight_bits
+text_column tfds_name tpu tpu_zone train_fractions train_majority weight_bits
 words""".split()
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import Sizes
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor
 from bert_tf.models.mtdnn.batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
 from bert_tf.models.mtdnn.learner import MultiTaskLearner
@@ -60,8 +59,7 @@ class AnswerObjective(Objective):
 
 class SoftTargets(AnswerObjective):
     """Draws the logits of a head towards a teacher's: `teacher_logits` [B, C], of each token
-    [B, C, S], or of each end of an answer [B, 2, S]. InputError for a temperature that is not above
-    0, or a form that there is not.
+    [B, C, S], or of each end of an answer [B, 2, S].
 
     Args:
         head: the name of the objective whose logits are compared.
@@ -83,11 +81,6 @@ class SoftTargets(AnswerObjective):
                  scales_gradient: bool = True, mean_over: str = "examples",
                  is_binary: bool = False, scale: float = 1.0, mean: float = 0.0,
                  of_positions: bool = False, **kwargs: Any):
-        if form not in divergences.DIVERGENCES:
-            raise InputError(f"there is no form {form!r} of soft targets; choose from "
-                             f"{', '.join(divergences.DIVERGENCES)}.")
-        if not 0 < temperature < float("inf"):
-            raise InputError(f"--distill_temperature is {temperature}; it must be above 0.")
         super().__init__(config, **kwargs)
         self.head, self.form, self.temperature = head, form, temperature
         self.scales_gradient, self.mean_over = scales_gradient, mean_over

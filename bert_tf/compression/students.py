@@ -45,12 +45,7 @@ def take_layers(encoder, layers: Sequence[int]):
 def write_start(path: str, layers: Sequence[str], folder: str, has_begun: bool = False) -> str:
     """Writes a student with some layers of the model at `path`, of any format, and returns its
     folder. InputError if layers can't be taken, or a run `has_begun` with another student there."""
-    try:
-        numbers = [int(layer) for layer in layers]
-    except ValueError:
-        raise InputError(f"--student_layers={','.join(layers)}: give numbers from 0, separated by "
-                         "commas.") from None
-    model = open_model(path)
+    numbers, model = list(map(int, layers)), open_model(path)
     student = take_layers(model.network(), numbers)
     make_folder(folder, "output_dir")
     # Values that the model lacks, such as a pooler, are random.

@@ -80,7 +80,7 @@ class MixtureFlags:
         1, "1: a stochastic answer network classifies pairs of texts. 0: each head is one layer.")
     answer_num_turn: int | None = option(
         None, "Number of steps of a stochastic answer network. "
-        f"Default: as in training, else {_TURNS}.")
+        f"Default: as in training, else {_TURNS}.", least=1)
     hypothesis_first: bool | None = option(
         None, "Put the second text of a pair before the first, as MT-DNN does. Default: as in "
         "training, else true.")

@@ -168,7 +168,7 @@ class ClassifierFlags:
             f"{name}: {head.choice.help}" for name, head in CHOICES.items())]),
         choices=tuple(CHOICES))
     head_size: int | None = _of_heads("head_size")(
-        None, "Width of the head's hidden layer (default: see --head).")
+        None, "Width of the head's hidden layer (default: see --head).", least=0)
     label_gain: bool | None = _of_heads("label_gain")(
         None, "Train the classifier at every token, with more weight on later tokens (default: "
         "False).")
@@ -176,9 +176,9 @@ class ClassifierFlags:
         None, "Layers that give the features (default: elmo, the sum of all layers with learned "
         "weights).", choices=FEATURE_LAYERS)
     lstm_size: int | None = _of_heads("lstm_size")(
-        None, "Width of each direction of the head's LSTMs (default: see --head).")
+        None, "Width of each direction of the head's LSTMs (default: see --head).", least=1)
     lstm_layers: int | None = _of_heads("lstm_layers")(
-        None, "Number of the head's stacked LSTMs (default: see --head).")
+        None, "Number of the head's stacked LSTMs (default: see --head).", least=1, most=4)
 
     def options(self) -> dict:
         check(self)
@@ -203,9 +203,9 @@ class TaggerFlags:
         "(arXiv:1810.04805, table 7). The defaults are then --learning_rate=1e-3 and "
         "--train_batch_size=32.", choices=FEATURE_LAYERS)
     lstm_size: int | None = _of_lstms(
-        None, "Width of each direction of the LSTMs of --feature_layers (default: 768).")
+        None, "Width of each direction of the LSTMs of --feature_layers (default: 768).", least=1)
     lstm_layers: int | None = _of_lstms(
-        None, "Number of stacked LSTMs of --feature_layers (default: 2).")
+        None, "Number of stacked LSTMs of --feature_layers (default: 2).", least=1, most=4)
 
     options = ClassifierFlags.options
 

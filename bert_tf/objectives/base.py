@@ -203,8 +203,6 @@ class LinearHead(Objective):
                  reader: keras.layers.Layer | None = None, reader_size: int = 0, orders: int = 1,
                  **kwargs: Any):
         super().__init__(config, **kwargs)
-        if reader_size < 0:
-            raise InputError(f"reader_size is {reader_size}; it must be at least 0.")
         if reader_size:
             reader = variant("reader", config)(config, reader_size, self.source,
                                                dtype=kwargs.get("dtype"))

@@ -9,7 +9,6 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import Sizes
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, LabelHead, LinearHead, Objective, SmoothedHead, ratio
 from bert_tf.objectives.divergences import DIVERGENCES, binary
@@ -78,8 +77,6 @@ class Regression(LinearHead):
 
     def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0, mean: float = 0.0,
                  **kwargs: Any):
-        if not scale > 0:
-            raise InputError(f"the scale of labels is {scale}; it must be above 0.")
         super().__init__(config, num_labels, **kwargs)
         self.num_labels, self.scale, self.mean = num_labels, scale, mean
 

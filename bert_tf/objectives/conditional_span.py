@@ -106,7 +106,9 @@ class ConditionalSpan(Objective):
     def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
                  dropout_rate: float | None = None, **kwargs: Any):
-        _check(config, form, num_starts, num_ends)
+        if config.is_causal:
+            raise InputError("the head reads the first token, but in a left-to-right network the "
+                             "first token sees no other; give --squad_style=bert.")
         super().__init__(config, **kwargs)
         self.form, self.joint, self.uses_starts = form, joint, uses_starts
         self.num_starts, self.num_ends = num_starts, num_ends
@@ -216,17 +218,6 @@ class ConditionalSpan(Objective):
         """The beams, and `answerable_logits` [B]."""
         beams = {name: logits[name] for name in logits if "_top_" in name}
         return {**beams, "answerable_logits": logits["answerable"]}
-
-
-def _check(config, form, num_starts, num_ends):
-    if form not in FORMS:
-        raise InputError(f"there is no form {form!r} of the head; choose from {', '.join(FORMS)}.")
-    if config.is_causal:
-        raise InputError("the head reads the first token, but in a left-to-right network the first "
-                         "token sees no other; give --squad_style=bert.")
-    if min(num_starts, num_ends) < 1:
-        raise InputError(f"the beam has {num_starts} starts and {num_ends} ends; give at least "
-                         "1 of each.")
 
 
 def _beams(start, ends_of, num_starts, num_ends):

@@ -31,8 +31,6 @@ class _InternalTransfer(TaughtObjective):
     config_keys = ("phase_steps", "stacked")
 
     def __init__(self, config: Sizes, phase_steps: int = 0, stacked: bool = False, **kwargs: Any):
-        if phase_steps < 0:
-            raise InputError(f"--phase_steps is {phase_steps}; it must be at least 0.")
         super().__init__(config, **kwargs)
         self.phase_steps, self.stacked = phase_steps, stacked
 

@@ -65,14 +65,11 @@ class LstmReader(FromConfig, keras.layers.Layer):
         width: of the result.
 
     Raises:
-        InputError: there are no such layers, widths differ, or an LSTM's size is out of bounds.
+        InputError: there are no such layers, or widths differ.
     """
 
     def __init__(self, config: Sizes, choice: str, lstm_size: int, lstm_layers: int,
                  do_layer_norm: bool = False, **kwargs: Any):
-        if choice not in CHOICES:
-            raise InputError(f"there is no choice {choice!r} of layers for the features; choose "
-                             f"from {', '.join(CHOICES)}.")
         if config.depth < CHOICES[choice]:
             raise InputError(f"features from {choice} need {CHOICES[choice]} layers, but the "
                              f"encoder has {config.depth}; choose other layers.")
@@ -80,10 +77,6 @@ class LstmReader(FromConfig, keras.layers.Layer):
             raise InputError("elmo adds the embeddings and the layers, but their widths differ "
                              f"({config.embedding_output_width} and {config.hidden_size}); give "
                              "weighted_sum_all.")
-        if lstm_size < 1:
-            raise InputError(f"lstm_size is {lstm_size}; it must be at least 1.")
-        if not 1 <= lstm_layers <= 4:
-            raise InputError(f"lstm_layers is {lstm_layers}; it must be from 1 to 4.")
         super().__init__(config, **kwargs)
         self.choice, self.width = choice, 2 * lstm_size
         self.do_layer_norm = do_layer_norm

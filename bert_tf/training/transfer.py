@@ -33,8 +33,6 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
     if not 0 <= reinit_layers <= most:
         raise InputError(f"--reinit_layers is {reinit_layers}; it must be from 0 to {most}, the "
                          "number of layers.")
-    if not 0 < layer_decay <= 1:
-        raise InputError(f"--layer_decay is {layer_decay}; it must be above 0 and at most 1.")
 
 
 def layer_decay_factors(config: EncoderConfig, decay: float, top: int = 1,

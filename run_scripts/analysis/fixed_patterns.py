@@ -40,19 +40,15 @@ class PatternsFlags:
     eval_input_file: list[str] = option(REQUIRED, "Held-out records.")
     bert_config_file: str = option(REQUIRED, "A configuration of BERT with at least 7 heads.")
     variants: list[str] = option(
-        ["learned", "fixed", "all_fixed"], f"Which to train, of {', '.join(_VARIANTS)}. "
-        "fixed_words needs records made with --masking=dynamic --do_whole_word_mask.")
+        ["learned", "fixed", "all_fixed"], "Which to train; fixed_words needs records made with "
+        "--masking=dynamic --do_whole_word_mask.", choices=_VARIANTS)
     num_seeds: int = option(
         1, "Number of runs of each variant, with successive seeds from --random_seed.", least=1)
     empty_rows: str = option(
         "end", "Where a head looks if its pattern points outside the text. end: the first or last "
         "token; zero: nothing.", choices=("end", "zero"))
 
-    def __post_init__(self):
-        if unknown := set(self.variants) - set(_VARIANTS):
-            raise InputError(f"--variants: there is no variant {unknown.pop()!r}; choose from "
-                             f"{', '.join(_VARIANTS)}.")
-        flags.check(self)
+    __post_init__ = flags.check
 
 
 def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags]:

@@ -27,7 +27,6 @@ from run_scripts.analysis.model import ModelFlags, batches, name_of, open_encode
 
 _LINES = 20_000
 _ATTRIBUTED = 24    # tokens of a text whose hidden tokens are attributed
-_SHORTEST = 8
 
 
 @dataclasses.dataclass
@@ -38,7 +37,7 @@ class IdentifiabilityFlags:
                              "document, plain or .gz.")
     lengths: list[str] = option(["16", "32", "48", "64", "96", "128"], "Lengths of texts, in "
                                 "tokens, at which raw and effective attention are compared; "
-                                "lengths above --max_seq_length are left out.")
+                                "lengths above --max_seq_length are left out.", items=int, least=8)
     texts_per_length: int = option(4, "Number of texts of each length.", least=1)
     identification_texts: int = option(
         60, "Number of texts of --max_seq_length tokens whose tokens are identified, at least 3; "
@@ -55,12 +54,7 @@ class IdentifiabilityFlags:
 
     def read_lengths(self, most: int) -> list[int]:
         """Returns the lengths up to `most`, at least one."""
-        if not self.lengths or not all(each.strip().isdecimal() for each in self.lengths):
-            raise InputError(f"--lengths={','.join(self.lengths)}: give numbers such as 16,32,64.")
-        numbers = [int(length) for length in self.lengths]
-        if min(numbers) < _SHORTEST:
-            raise InputError(f"--lengths: {min(numbers)} is too short; give at least {_SHORTEST}.")
-        lengths = [length for length in numbers if length <= most]
+        lengths = [length for length in map(int, self.lengths) if length <= most]
         if not lengths:
             raise InputError(f"--lengths: all are above --max_seq_length={most}; give a smaller "
                              "length.")

@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints import tensor_bundle
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives import (
     AnswerSpan,
@@ -210,13 +209,6 @@ def test_a_beam_is_wider_than_a_short_sequence_and_is_saved(tmp_path):
     account = checkpoints.load(tmp_path / "model.keras", Learner(
         BertEncoder(config), [ConditionalSpan(config, "electra")]))
     assert not account.missing
-
-
-@pytest.mark.parametrize("options, message", [({"form": "bert"}, "no form 'bert'"),
-                                              ({"num_ends": 0}, "5 starts and 0 ends")])
-def test_heads_that_cannot_be_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        ConditionalSpan(EncoderConfig(vocab_size=9, hidden_size=12), **options)
 
 
 def test_summed_losses_and_slower_layers_train_as_electra_does(golden):

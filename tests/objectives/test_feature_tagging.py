@@ -217,12 +217,8 @@ def test_mobilebert_widens_its_embeddings_itself(choice):
 
 
 @pytest.mark.parametrize("layers, options, message", [
-    (5, {"layers": "first"}, "no choice 'first' of layers .*; choose from embeddings, second"),
     (3, {"layers": "concat_last_4"}, "concat_last_4 need 4 layers, but the encoder has 3"),
     (1, {"layers": "second_to_last"}, "second_to_last need 2 layers"),
-    (5, {"lstm_size": 0}, "lstm_size is 0; it must be at least 1"),
-    (5, {"lstm_layers": 0}, "lstm_layers is 0; it must be from 1 to 4"),
-    (5, {"lstm_layers": 5}, "lstm_layers is 5"),
 ])
 def test_what_is_impossible_is_refused(layers, options, message):
     with pytest.raises(InputError, match=message):

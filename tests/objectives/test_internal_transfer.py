@@ -123,5 +123,3 @@ def test_other_sizes_are_refused(make, shape, message):
     with pytest.raises(InputError, match=message):
         objective({name: [ours]}, {"input_ids": MASK, "input_mask": MASK,
                                    of_teacher(name): [np.zeros(shape, np.float32)]})
-    with pytest.raises(InputError, match="--phase_steps is -1"):
-        make(tiny.config(), phase_steps=-1)

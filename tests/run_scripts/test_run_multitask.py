@@ -283,7 +283,7 @@ TRIED = {name: getattr(FineTuneSettings, name)
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}},
      "the row of mood: --loss_weight is 0.0; it must be above 0."),
     ({"rows": {"mood": {**ROWS["mood"], "task_kind": "multi_label"}}}, "can't be trained together"),
-    ({"grid": True, **TRIED}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
+    ({"grid": True, **TRIED}, "--grid is for one task"), ({"answer_num_turn": -1}, "_turn is -1"),
     ({"rows": {"mood": {**ROWS["mood"], "answer_opt": 1}}}, "has answer_opt, which is for pairs"),
     ({"rows": {"mood": ROWS["mood"]}}, "--answer_num_turn is for stochastic answer networks"),
     ({"ratio": 1.0, "task_sampling": "temperature"}, "there is no --ratio with"),

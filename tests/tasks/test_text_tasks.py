@@ -255,7 +255,7 @@ def test_files_are_found_and_read(tmp_path):
 
 
 @pytest.mark.parametrize("values, part", [
-    ({}, "give either --tasks, or your own files"), ({"tasks": ["odd"]}, "there is no task 'odd'"),
+    ({}, "give either --tasks, or your own files"), ({"tasks": ["odd"]}, "there is no odd:"),
     ({"tasks": ["cola", "mrpc"], "data_dir": ["a", "b", "c"]}, "names 3 folders for 2 tasks"),
     ({"tasks": ["cola"], "data_dir": ["nowhere"]}, "there is no train file of cola in 'nowhere'"),
     ({"tasks": ["cola"], "train_file": "a"}, "give either --tasks"),

@@ -148,8 +148,6 @@ def test_new_layers_are_a_function_of_the_seed():
     (lambda encoder: freeze(encoder, -2), "--frozen_layers is -2"),
     (lambda encoder: reinitialize_top(encoder, 4), "--reinit_layers is 4; .* from 0 to 3"),
     (lambda encoder: reinitialize_top(encoder, -1), "--reinit_layers is -1"),
-    (lambda encoder: layer_decay_factors(encoder.config, 0.0), "--layer_decay is 0.0"),
-    (lambda encoder: layer_decay_factors(encoder.config, 1.1), "--layer_decay is 1.1"),
     (lambda encoder: freeze(make_learner(tiny.config(quantisation=Quantisation())).encoder, -1),
      "--frozen_layers is -1, but a head of few bits learns"),
 ])

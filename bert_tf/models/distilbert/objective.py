@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from keras import ops
 
 from bert_tf.config import Sizes
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.divergences import kl, mse
@@ -59,8 +58,6 @@ class TokenDistillation(_OfPredictions):
     config_keys = ("temperature",)
 
     def __init__(self, config: Sizes, temperature: float = 2.0, **kwargs: Any):
-        if not temperature > 0:
-            raise InputError(f"--distill_temperature is {temperature}; it must be above 0.")
         super().__init__(config, **kwargs)
         self.temperature = temperature
 
@@ -92,10 +89,6 @@ class HiddenCosine(_OfTokens):
         """float32 [B, S]."""
         student, teacher = (ops.cast(vectors, "float32") for vectors in (
             outputs["sequence_output"], batch[of_teacher("sequence_output")]))
-        if student.shape[-1] != teacher.shape[-1]:
-            raise InputError(f"the teacher's vectors have the width {teacher.shape[-1]} and the "
-                             f"student's {student.shape[-1]}: their cosine needs equal widths "
-                             "(hidden_size); leave hidden_cosine out of --terms.")
         return (1.0 - ops.sum(_unit(student) * _unit(teacher), axis=-1)) * self.token_weights(batch)
 
 

@@ -22,5 +22,5 @@ class DistilBertSettings(DistillerSettings):
     alpha_cos: float | None = option(
         None, "Weight of the cosine loss between hidden vectors (default: 1).", least=0)
     distill_temperature: float = option(
-        1.0, "Temperature by which logits are divided (default of the recipe: 2).", least=0,
+        1.0, "Temperature by which logits are divided (default of the recipe: 2).", above=0,
         most=10**6)

@@ -44,9 +44,6 @@ class StochasticAnswer(LabelHead):
             raise InputError("a stochastic answer network needs 2 labels or more, not "
                              f"{num_labels}: the softmax over one label is constant; use a linear "
                              "head.")
-        if turns < 1 or not 0 <= turn_dropout < 1:
-            raise InputError(f"turns is {turns} and must be at least 1; turn_dropout is "
-                             f"{turn_dropout} and must be at least 0 and below 1.")
         self.turns, self.turn_dropout = turns, turn_dropout
         super().__init__(config, num_labels, **kwargs)
 

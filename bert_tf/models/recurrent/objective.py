@@ -14,7 +14,6 @@ import numpy as np
 from keras import ops
 
 from bert_tf.config import Sizes
-from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.functions import dropout, split_seed, uniform
 from bert_tf.models.gpt.objective import TokenLosses, predict_tokens
@@ -202,8 +201,6 @@ class StepClassification(LabelHead):
 
     def __init__(self, config: Sizes, num_labels: int, hidden_size: int = 30,
                  label_gain: bool = False, dropout_rate: float = 0.0, **kwargs: Any):
-        if hidden_size < 0:
-            raise InputError(f"hidden_size is {hidden_size}; it must be at least 0.")
         self.hidden_size, self.label_gain = hidden_size, label_gain
         super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
 
