@@ -123,8 +123,6 @@ class DistillFlags:
     ngram_prob: float = only("augmentation", "random_words")(
         0.25, "Probability of cutting a copy to a window of 1 to 5 words; 0 in the code of "
         "arXiv:1903.12136.", least=0, most=1)
-    augmentation_seed: int = only("augmentation", "random_words", "masked_words")(
-        0, "Seed of the augmented copies.")
     pos_tagger: str = only("augmentation", "random_words")(
         "", "Folder of a part-of-speech model from bert-finetune, which tells --augmentation which "
         "words can replace a word; without it, any word can replace any other.")

@@ -45,8 +45,6 @@ class SensitivityFlags:
         0, "Number of layers that get more bits; 0: half of them.", least=0)
     samples: int = option(10, "Number of samples from the training file.", least=1)
     examples: int = option(0, "Examples per sample; 0: a tenth of the file.", least=0)
-    tolerance: float = option(
-        1e-3, "An eigenvalue is accepted when its relative change is below this number.", least=0)
     most_products: int = option(
         100, "Maximum number of Hessian-vector products for an eigenvalue.", least=1)
     batch_size: int = option(16, "Examples per batch.", least=1)
@@ -80,8 +78,7 @@ def measure(job: SensitivityFlags, split: "ScoredSplit", results: Kept) -> list[
         parts = (sample[i:i + job.batch_size] for i in range(0, len(sample), job.batch_size))
         return block.eigenvalue(
             [{name: tf.constant(values) for name, values in split.batch(part).items()}
-             for part in parts], seed=job.random_seed, tolerance=job.tolerance,
-            most=job.most_products)
+             for part in parts], seed=job.random_seed, most=job.most_products)
 
     progress = TimeLeft("eigenvalues", job.samples * layers)
     eigenvalues: list[list[float]] = []

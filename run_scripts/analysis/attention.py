@@ -35,6 +35,7 @@ from run_scripts.analysis.model import ModelFlags, name_of, open_encoder
 
 _SHARE_MASKED = 0.15
 _GRADIENT_TEXTS = 40
+_COMPARED_TEXTS = 5     # whose maps give the distances between heads
 _LINES = 20_000
 _WRITTEN = {"attention.html": "the page with all heads of some texts",
             "heads.png": "the maps of the first text",
@@ -63,8 +64,6 @@ class AttentionFlags:
                        "(decoder) or to the first text's (cross).",
                        choices=("encoder", "decoder", "cross"))
     num_maps: int = option(4, "Number of texts in maps.npz and on the page.", least=1)
-    distance_texts: int = option(
-        5, "Number of texts on which the distances between heads are measured.", least=1)
     fine_tuned_checkpoint: str | None = _of_encoder(
         None, "A fine-tuned model of the same sizes, to compare on the same texts.")
     gradients: bool = _of_encoder(
@@ -304,7 +303,7 @@ def main(model: ModelFlags, job: AttentionFlags) -> None:
     else:
         rows = read_pairs(job, tokenizer, model.max_seq_length)
         readings = analysis.read_decoder(encoder, padded(rows, model.batch_size), job.maps)
-    survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts, job.maps,
+    survey = Survey(tokenizer.vocabulary, job.num_maps, _COMPARED_TEXTS, job.maps,
                     encoder.config.is_causal)
     for reading in TimeLeft("texts", len(rows)).over(readings):
         survey.add(reading, job.pattern_network)

@@ -34,6 +34,7 @@ from run_scripts.analysis.model import SHOWN
 from run_scripts.finetuning.scoring import kept_scores, open_scored
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper
+_CHOSEN_ON = 200        # examples
 
 
 @dataclasses.dataclass
@@ -49,13 +50,10 @@ class HeadsFlags:
                        "tokens equally. zero: its output is 0.", choices=("uniform", "zero"))
     reverse_head_mask: bool = option(False, "Also score each layer with only one of its heads.")
     choose_split: str = only("reverse_head_mask")(
-        "train", "The split on which the best head of a layer is chosen.")
-    choose_examples: int = only("reverse_head_mask")(
-        200, "Number of examples of --choose_split, from its start; 0: all.", least=0)
+        "train", "The split whose first 200 examples choose the best head of a layer.")
     batch_size: int = option(32, "Examples per batch.", least=1)
 
-    def __post_init__(self):
-        flags.check(self)
+    __post_init__ = flags.check
 
 
 class Scorer:
@@ -87,7 +85,7 @@ class Scorer:
         self.progress: Any = None       # called after each score
         self.chosen_on: Any = None      # opened before scores take their time
         if job.reverse_head_mask:
-            self.chosen_on = self.model.split(job.choose_split, job.choose_examples)
+            self.chosen_on = self.model.split(job.choose_split, _CHOSEN_ON)
         self._answers = self.split.answer()
         self.whole = self.split.score(self._answers)
 

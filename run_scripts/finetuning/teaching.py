@@ -147,7 +147,7 @@ class Teaching:
             if job.glove_embs:
                 near, vectors = WordVectors(job.glove_embs).near, files.digest(job.glove_embs)
             return MaskedWords(
-                model, near, job.augmentation_copies or 30, seed=job.augmentation_seed, texts=texts,
+                model, near, job.augmentation_copies or 30, texts=texts,
                 folder=os.path.join(folder, "augmentation"),
                 made_of={**model.made_of, "glove_embs": vectors})
         if job.pos_tagger:
@@ -165,7 +165,7 @@ class Teaching:
         count = len(own.task.split(own.split).texts)
         return compression.random_words(
             texts(), tagger, copies=job.augmentation_copies or (20 if count == 1 else 10),
-            ngram_prob=job.ngram_prob, seed=job.augmentation_seed)
+            ngram_prob=job.ngram_prob)
 
     def goal(self, goal, plan):
         """The `FineTuning` of the student, made from the `FineTuning` with gold labels alone."""
