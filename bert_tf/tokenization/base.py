@@ -211,7 +211,7 @@ class Tokenizer:
         return not line.strip()
 
     def _continues(self, token):
-        raise NotImplementedError
+        return False        # what stands before it may show more, see `continuations`
 
     def describe(self) -> dict[str, Any]:
         """Returns name and settings as a JSON value, for manifests and task.json."""

@@ -182,9 +182,6 @@ class GptTokenizer(Tokenizer):
         return np.array([token.endswith(END) or index == self.vocabulary.unk_id
                          for index, token in enumerate(self.vocabulary.tokens)], bool)
 
-    def _continues(self, token):
-        return False        # the token before shows it
-
     @staticmethod
     def _cut_chunk(chunk):
         """The lower-cased words of a run without blanks, and the places of their characters."""

@@ -112,9 +112,6 @@ class ElmoTokenizer(Tokenizer):
     def _join(self, ids):
         return " ".join(self.tokens(ids))
 
-    def _continues(self, token):
-        return False
-
     def continuations(self, lines, ids, lengths):
         return np.zeros(len(ids), bool)
 
@@ -152,6 +149,3 @@ class SequenceTokenizer(Tokenizer):
             ids += word_ids[:1]
             offsets += [word.span()] * bool(word_ids)
         return ids, offsets
-
-    def _continues(self, token):
-        return False
