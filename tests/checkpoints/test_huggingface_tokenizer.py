@@ -15,12 +15,12 @@ from bert_tf.tokenization import byte_bpe, open_tokenizer
 from bert_tf.tokenization.encoding import encode_pairs
 from tests import sentencepieces
 
-# The vocabulary's file in the folder of data, and transformers' type of model.
+# The file of a vocabulary in the folder of data, or its folder, and transformers' type of model.
 VOCABULARIES = {"vocabs/bert-base-uncased/vocab.txt": "bert",
                 "vocabs/bert-base-cased/vocab.txt": "bert",
                 "vocabs/bert-base-chinese/vocab.txt": "bert",
-                "vocabs/roberta-base/vocab.json": "roberta",
-                "vocabs/gpt2/vocab.json": "bert",
+                "vocabs/roberta-base": "roberta",
+                "vocabs/gpt2": "bert",
                 "vocabs/albert/spiece.model": "albert",
                 "vocabs/t5/spiece.model": "t5",
                 "golden/xlnet/spiece.model": "xlnet",

@@ -202,7 +202,7 @@ def test_texts_are_packed_as_by_electra(test_data, task, name, length, both_orde
         assert np.allclose(found["label_ids"][:, 0] / scale, golden[f"{split}/{labels}"])
 
 
-@pytest.mark.parametrize("path, lower", [("roberta-base/vocab.json", False),
+@pytest.mark.parametrize("path, lower", [("roberta-base", False),
                                          ("albert/spiece.model", True)])
 def test_a_tag_stands_at_the_first_token_of_its_word(test_data, tmp_path, path, lower):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / path), lower)
