@@ -74,6 +74,9 @@ def test_wordpiece(vocabulary, tmp_path, capsys, lower, file):
     assert opened.readable(vocabulary.size + 1) == "[E1]"
     (tmp_path / "copy").mkdir()
     opened.save(str(tmp_path / "copy"))
+    assert (tmp_path / "copy" / "vocab.txt").read_text().splitlines() == vocabulary.tokens
+    saved = json.loads((tmp_path / "copy" / "tokenizer_config.json").read_text())
+    assert not any("id" in token for token in saved[ADDED].values())
     again = open_tokenizer(tmp_path / "copy")
     assert again.describe() == opened.describe()
     check(again, peer, texts)

@@ -115,6 +115,9 @@ def check(tokenizer, peer, lines):
         assert tokenizer.encode(line) == ids and special not in ids
         again, offsets = tokenizer.encode_with_offsets(line, trim=False)
         assert again == ids and (special in row.ids or offsets == row.offsets)
+        assert {at for offset in offsets for at in range(*offset)} == set(range(len(line)))
+        trimmed = tokenizer.encode_with_offsets(line)[1]
+        assert all(a <= c <= d == b for (a, b), (c, d) in zip(offsets, trimmed))
         text = "".join(tokenizer.tokens(ids))
         assert text == "".join(byte_bpe.byte_characters()[byte] for byte in line.encode())
 
@@ -143,16 +146,6 @@ def test_a_text_gets_a_blank_where_transformers_gives_one(tokenizer, tmp_path):
     opened.save(str(tmp_path / "copy"))
     assert open_tokenizer(str(tmp_path / "copy")).describe() == opened.describe() == {
         **tokenizer.describe(), "add_prefix_space": True}
-
-
-def test_tokens_cover_every_line(tokenizer):
-    for line in [*SPACES, *HARD_LINES, *random_lines(300, seed=8)]:
-        (ids,) = rows(tokenizer, [line])
-        again, offsets = tokenizer.encode_with_offsets(line, trim=False)
-        assert tokenizer.encode(line) == again == ids
-        assert {at for offset in offsets for at in range(*offset)} == set(range(len(line)))
-        trimmed = tokenizer.encode_with_offsets(line)[1]
-        assert all(a <= c <= d == b for (a, b), (c, d) in zip(offsets, trimmed))
 
 
 def test_long_lines_are_read_in_slices(tokenizer, peer, monkeypatch):

@@ -205,23 +205,6 @@ def test_defaults_of_transformers_that_differ_are_told(vocabulary, tmp_path, cap
     assert said in told and bool(told) == bool(said)
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_added_tokens_are_no_pieces_of_words(vocabulary, tmp_path, lower):
-    peer = save(tmp_path, vocabulary, lowercase=lower)
-    peer.add_tokens([tokenizers.AddedToken("un", single_word=True), "Plain"])
-    peer.save(str(tmp_path / "tokenizer.json"))
-    opened = open_tokenizer(str(tmp_path))
-    (tmp_path / "saved").mkdir()
-    opened.save(str(tmp_path / "saved"))
-    lines = (tmp_path / "saved" / "vocab.txt").read_text().splitlines()
-    assert lines == vocabulary.tokens
-    saved = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())
-    assert not any("id" in token for token in saved["added_tokens_decoder"].values())
-    for text in ("unplain un", "Un aplain Plains", "unun un."):
-        ids = peer.encode(text, add_special_tokens=False).ids
-        assert opened.encode(text) == open_tokenizer(str(tmp_path / "saved")).encode(text) == ids
-
-
 @pytest.mark.parametrize("file", ["vocab.txt", "tokenizer.json", "spiece.model"])
 @pytest.mark.parametrize("setting, usual, other, said", [
     ("truncation_side", "right", "left", "texts that are too long lose their end here"),
@@ -300,10 +283,6 @@ def test_a_vocabulary_that_is_not_there_names_the_one_that_is(vocabulary, tmp_pa
         open_tokenizer(str(tmp_path / "vocab.txt"))
 
 
-def test_older_files_come_first(vocabulary, tmp_path):
-    save(tmp_path, vocabulary)
-    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary.tokens) + "\n")
-    assert find_vocabulary(str(tmp_path)).endswith("vocab.txt")
-    (tmp_path / "vocab.txt").unlink()
-    (tmp_path / "tokenizer.json").write_text('{"config": {}}')      # of keras-hub
+def test_the_settings_of_keras_hub_are_no_vocabulary(tmp_path):
+    (tmp_path / "tokenizer.json").write_text('{"config": {}}')
     assert find_vocabulary(str(tmp_path)) is None
