@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# tmtoolkit 0.12.0: an n-gram model that backs off to shorter n-grams divides each of them by itself, so any pair that it
-# saw is certain, and a rare next word is drawn as often as a frequent one.
+# tmtoolkit 0.12.0: an n-gram model that backs off to shorter n-grams divides each of them by itself, so any pair that
+# it saw is certain, and a rare next word is drawn as often as a frequent one.
 #
 # NGramModel counts all n-grams up to n. P(word | words before) is the count of all these words over the count of the
 # words before; predict and generate_sequence may back off to fewer words before where nothing is known (backoff=True,
-# the default of generate_sequence), and prob takes shorter texts as well. _prob_smooth in ngrammodels.py takes the first
-# n - 1 words of the n-gram for the words before, with the n of the model. A shorter n-gram has no more words than that,
-# so it is divided by its own count: in a trigram model P(man | old) is 1 for each pair that was seen. The smoothing
-# constant hides it in part: with the default 1 it is (count + 1) / (count + size of the vocabulary), near 1 for
-# frequent pairs. So after backing off the most probable word has a probability near 1, and "man", which follows "old" in half of the
-# cases, "house" and "tree", in a quarter each, are drawn a third of the time each. A bigram model of the same texts is
-# right. The documentation speaks of P(t_i|t_{i-n+1}, ..., t_{i-1}) throughout. No warning comes.
+# the default of generate_sequence), and prob takes shorter texts as well. _prob_smooth in ngrammodels.py takes the
+# first n - 1 words of the n-gram for the words before, with the n of the model. A shorter n-gram has no more words
+# than that, so it is divided by its own count: in a trigram model P(man | old) is 1 for each pair that was seen. The
+# smoothing constant hides it in part: with the default 1 it is (count + 1) / (count + size of the vocabulary), near 1
+# for frequent pairs. So after backing off the most probable word has a probability near 1, and "man", which follows
+# "old" in half of the cases, "house" and "tree", in a quarter each, are drawn a third of the time each. A bigram model
+# of the same texts is right. The documentation speaks of P(t_i|t_{i-n+1}, ..., t_{i-1}) throughout. No warning comes.
 #
-# Fit a model of each n, and back off from one to the other. Seen in December 2026 with Python 3.11. The script fails if
-# this changes.
+# Fit a model of each n, and back off from one to the other. Seen in December 2026 with Python 3.11. The script fails
+# if this changes.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
