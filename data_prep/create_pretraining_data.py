@@ -61,12 +61,16 @@ def _check_vocabulary(job, recipe, tokenizer):
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for "
                          f"{', '.join(missing)}; give a vocabulary of BERT or a relative.")
+    _warn_of_case(job, tokenizer)
+    if recipe.denoising:
+        base.check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
+
+
+def _warn_of_case(job, tokenizer):
     try:
         base.check_case(tokenizer, f"--vocab_file: {job.vocab_file}")
     except InputError as error:
         print(f"warning: {error}", flush=True)
-    if recipe.denoising:
-        base.check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
 
 
 def _open_tokenizer(job, recipe):

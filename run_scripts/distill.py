@@ -158,6 +158,12 @@ class DistillFlags:
             "normalizes": self.normalize_patience})
 
 
+def _long_text(task_flags: TaskFlags, saved: SavedTask, begun: SavedTask | None) -> str | None:
+    """How the student reads long texts: as the flag says, the run that was begun, or the
+    teacher."""
+    return task_flags.long_text or (begun or saved).options.get("long_text")
+
+
 def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:
     kind = saved.task.kind
     if kind.name == "span":
@@ -248,8 +254,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     if job.student_layers:      # before the student is written
         files.find(files.read_task(), True, False, False)
     options = {name: saved.options[name] for name in _SHARED if name in saved.options}
-    begun = SavedTask.read(settings.output_dir)
-    if way := task_flags.long_text or (begun or saved).options.get("long_text"):
+    if way := _long_text(task_flags, saved, SavedTask.read(settings.output_dir)):
         options["long_text"] = way
     options |= {name: saved.options.get(name) for name in getattr(files, "options", {})
                 if name != THRESHOLD}

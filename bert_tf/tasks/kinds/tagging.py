@@ -194,11 +194,8 @@ class Tagging(LabelledKind):
         return says_nothing(answers)
 
     def describe(self, task, example, prediction, probabilities):
-        words = example.texts
-        parts = [{"type": kind, "text": " ".join(words[start:end]), "first": start, "last": end - 1,
-                  "probability": round(float(np.mean(probabilities[start:end])), 6)}
-                 for start, end, kind in entities(prediction)]
-        return {"words": words, "tags": prediction, "entities": parts}
+        return {"words": example.texts, "tags": prediction,
+                "entities": _described(example.texts, prediction, probabilities)}
 
     def placed(self, given, answer):
         return answer if isinstance(given, tuple) else _with_characters(given, answer)
@@ -240,6 +237,13 @@ def _by_sentence(name, answers, features, examples, reduce):
     is_word = features["label_weights"].astype(bool)
     reduced = iter(reduce(answers[name][is_word], -1).tolist() if is_word.size else ())
     return [list(itertools.islice(reduced, len(example.texts))) for example in examples]
+
+
+def _described(words, tags, probabilities):
+    """The entities with their probabilities, each the mean over the words."""
+    return [{"type": kind, "text": " ".join(words[start:end]), "first": start, "last": end - 1,
+             "probability": round(float(np.mean(probabilities[start:end])), 6)}
+            for start, end, kind in entities(tags)]
 
 
 def _in_bio(task, tags):
