@@ -70,7 +70,7 @@ def _change(weights, changes):
     config, notes = weights.config, [*weights.notes]
     known = {field.name for field in dataclasses.fields(config)}
     for flag, key in (("hidden_act", config.activation_key), *zip(TABLES, TABLES)):
-        if getattr(changes, flag) and key not in known:
+        if getattr(changes, flag) is not None and key not in known:
             raise InputError(f"--{flag}: {weights.source} has the type {config.model_type}, which "
                              "has no such setting; leave the flag out.")
     weights = _without(weights, changes.leave_out, changes.task)

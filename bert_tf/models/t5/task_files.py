@@ -109,7 +109,7 @@ def _check_different(labels, path, tokenizer, length):
     lost = [label for label, row in zip(labels, rows) if tokenizer.vocabulary.unk_id in row]
     if lost:
         warn(f"{path}: the vocabulary lacks characters of {listed(map(repr, lost))}, so no model "
-             "can write such a label; make a vocabulary of a text that has these characters.")
+             "can write such a label; rename it, or make a vocabulary of a text that has them.")
     for label, row in zip(labels, rows):
         if (other := whole.setdefault(row.tobytes(), label)) != label:
             raise InputError(
