@@ -91,8 +91,8 @@ def test_text_that_makes_no_record_is_not_called_empty(prepare, tmp_path):
     ({"piece_bytes": 0}, ["--piece_bytes is 0"]),
     ({"num_workers": -1}, ["--num_workers is -1"]),
     *(({"mask_shares": shares}, [f"--mask_shares is {','.join(shares)}; ", "from 0 to 1"])
-      for shares in (["0.8"], ["0.8", "0.1", "0.1"], ["0.8", "0.3"], ["a", "b"], ["-0.1", "0.5"],
-                     ["nan", "0.1"])),
+      for shares in (["0.8"], ["0.8", "0.1", "0.1"], ["0.8", "0.3"], ["a", "b"], ["-0.1", "0.5"])),
+    ({"mask_shares": ["nan", "0.1"]}, ["is nan,0.1; each must be a finite number"]),
     ({"recipe": "brt"}, ["did you mean bert? The choices are bert, bert_wwm"]),
     ({"recipe": "albert", "ngram": 0}, ["--ngram is 0; it must be from 1 to"]),
     ({"recipe": "albert", "masking": "dynamic", "do_permutation": True},
@@ -165,11 +165,9 @@ def test_the_command_says_one_sentence(tmp_path, vocab_file, text, flag, message
     assert not [path for path in left_over(tmp_path) if path.name != "r.flags.txt"]
 
 
-@pytest.mark.parametrize("flag, message", [
-    ("--dupe_factor=0", "--dupe_factor is 0"), ("--vocab_file=", "--vocab_file must be given")])
-def test_flags_that_cannot_be(flag, message):
-    assert message in programs.refusal("bert-create-pretraining-data", "--input_file=x",
-                                       "--output_file=y", "--vocab_file=z", flag)
+def test_a_vocabulary_must_be_given():
+    assert "--vocab_file must be given" in programs.refusal(
+        "bert-create-pretraining-data", "--input_file=x", "--output_file=y", "--vocab_file=")
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 1 << 20])

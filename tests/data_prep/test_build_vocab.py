@@ -272,31 +272,25 @@ def test_words_go_to_the_end(extend, capsys):
     assert "12 tokens, 3 new (covid, cafe, ##ing); 1 were there." in capsys.readouterr().out
     assert WordpieceTokenizer(vocabulary).tokenize("Covid thes Café") == [
         "covid", "the", "##s", "cafe"]
-
-
-def test_no_new_word(extend, capsys):
     assert extend(words=["the"]).tokens == TOKENS
     assert "9 tokens, 0 new; 1 were there." in capsys.readouterr().out
 
 
-def test_unused_slots_first(extend):
-    assert extend(words=["a", "b", "c"], fill_unused=True).tokens == [
-        "[PAD]", "a", *TOKENS[2:6], "b", "the", "##s", "c"]
-    assert extend(words=["a"], fill_unused=True).tokens == ["[PAD]", "a", *TOKENS[2:]]
-
-
-def test_cased(extend):
-    assert extend(words=["Covid", "Café"], do_lower_case=False).tokens[-2:] == ["Covid", "Café"]
+@pytest.mark.parametrize("flags, tokens", [
+    ({"words": ["a", "b", "c"], "fill_unused": True},
+     ["[PAD]", "a", *TOKENS[2:6], "b", "the", "##s", "c"]),
+    ({"words": ["a"], "fill_unused": True}, ["[PAD]", "a", *TOKENS[2:]]),
+    ({"words": ["Covid", "Café"], "do_lower_case": False}, [*TOKENS, "Covid", "Café"]),
+    ({"input_file": ["words.txt"]}, [*TOKENS, "one", "two", "中"])])
+def test_where_words_go(extend, tmp_path, monkeypatch, flags, tokens):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.txt").write_text("one\n\ntwo\r\n中\n")
+    assert extend(**flags).tokens == tokens
 
 
 def test_settings_beside_the_vocabulary_count(extend, tmp_path):
     (tmp_path / "tokenizer_config.json").write_text('{"strip_accents": false}')
     assert extend(words=["Café"]).tokens[-1] == "café"
-
-
-def test_files(extend, tmp_path):
-    (tmp_path / "words.txt").write_text("one\n\ntwo\r\n中\n")
-    assert extend(input_file=[str(tmp_path / "words.txt")]).tokens[-3:] == ["one", "two", "中"]
 
 
 @pytest.mark.parametrize("words, message", [

@@ -498,6 +498,9 @@ def refusal(flags, *parts):
     ({"output_dir": "vocab.txt"}, ["--output_dir", "vocab.txt"]),
     ({"records_dir": "vocab.txt"}, ["--records_dir", "vocab.txt"]),
     ({"distribution_strategy": "multi_worker"}, ["TF_CONFIG"]),
+    ({"do_train": False, "do_predict": True, "test_file": "dev.csv", "train_file": None,
+      "dev_file": None, "label_column": None, "init_checkpoint": str(GOLDEN / "hf_gelu"),
+      "bert_config_file": None}, ["no task.json", "hf_gelu", "--labels"]),
 ])
 def test_bad_input_is_refused_before_work_starts(
         data, flags, tmp_path, monkeypatch, changes, parts):
@@ -506,13 +509,6 @@ def test_bad_input_is_refused_before_work_starts(
     before = listing(data)
     refusal(flags(**changes), *parts)
     assert listing(data) == before and not listing(tmp_path)
-
-
-def test_labels_that_nothing_tells_are_asked_for(data, flags):
-    refusal(flags(do_train=False, do_predict=True, test_file="dev.csv", train_file=None,
-                  dev_file=None, label_column=None, init_checkpoint=str(GOLDEN / "hf_gelu"),
-                  bert_config_file=None, vocab_file=str(data / "vocab.txt")),
-            "no task.json", "hf_gelu", "--labels")
 
 
 def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):

@@ -275,11 +275,6 @@ def test_a_run_stops_between_stages(train, tmp_path, capsys):
     assert "--stop_at_step=1 is before stage 2 of 2" in printed
     steps = [path[-21:-12] for path in resume.checkpoints(str(tmp_path / "out" / STAGES[0]))]
     assert steps == ["000000001"]
-
-
-def test_stages_of_another_run_are_not_passed_over(train, tmp_path):
-    with pytest.raises(IndexError):
-        train(tmp_path / "out", stop_at_step=1)
     with pytest.raises(InputError, match="another --stack_layers .stage_1_of_1_layers.; give"):
         train(tmp_path / "out", StackSettings())
 

@@ -389,19 +389,6 @@ def test_a_file_of_columns_is_told_of_in_a_few_words(tmp_path):
     assert len(str(error.value)) < 500
 
 
-@pytest.mark.parametrize("kind, name, label, is_said", [
-    ("classification", "b", "1", True), ("classification", "b", "b", False),
-    ("regression", "0.5", "1", True), ("regression", "stars", "1", False)])
-def test_an_example_in_place_of_the_names(tmp_path, capsys, kind, name, label, is_said):
-    labels = ["b", "e", "b"] if kind == "classification" else ["1", "2", "4.5"]
-    (tmp_path / "a.csv").write_text(f"a,{name}\n" + "".join(f"c,{one}\n" for one in labels))
-    task = own_task(kind, {"train": "a.csv"}, ["0"], label)
-    task = discover_labels(task, "train", str(tmp_path / "a.csv"))
-    assert len(read(task, tmp_path, "train")) == 3
-    said = f"a.csv: line 1 is read as the names of columns, but has the label '{name}'; if it is an"
-    assert (said in capsys.readouterr().err) == is_said
-
-
 def test_own_tags_that_are_no_entities(tmp_path):
     (tmp_path / "pos.txt").write_text("the\tDT\nend\tNN\n\nnow\tRB", encoding="utf-8")
     task = own_task("tagging", {"train": "pos.txt"}, ["0"], "1")
@@ -563,36 +550,33 @@ def test_files_may_be_in_a_folder_of_the_task(tmp_path):
         own.path(str(tmp_path), "train")
 
 
-@pytest.mark.parametrize("labels, is_told", [
-    (["1.5", "2", "-3e2"], True), (["1", "2"], False), (["1.0", "2.0"], False),
-    (["1.5", "b"], False), (["nan", "1.5"], False)])
-def test_labels_that_are_numbers_with_fractions_are_told(labels, is_told, tmp_path, capsys):
-    path = tmp_path / "train.tsv"
-    path.write_text("text\tprice\n" + "".join(f"a\t{label}\n" for label in labels))
-    task = own_task("classification", {"train": str(path)}, ["text"], "price")
-    assert set(discover_labels(task, "train", str(path)).labels) == set(labels)
-    assert ("give --task_kind=regression" in capsys.readouterr().err) is is_told
+NAMES = "a.csv: line 1 is read as the names of columns, but has the label {!r}; if it is an"
+NUMBERS = "give --task_kind=regression"
+ALIKE = "a.csv: the labels {} and {} look alike"
 
 
-@pytest.mark.parametrize("label, is_told", [("nan", True), ("#N/A", True), ("None", False)])
-def test_a_label_that_may_be_none_is_told(label, is_told, tmp_path, capsys):
-    path = tmp_path / "train.csv"
-    path.write_text(f"text,topic\nx,a\ny,b\nz,{label}\n")
-    task = own_task("classification", {"train": str(path)}, ["text"], "topic")
-    assert label in discover_labels(task, "train", str(path)).labels
-    assert (f"{label!r} is learned as a label" in capsys.readouterr().err) is is_told
-
-
-@pytest.mark.parametrize("label, is_told", [
-    ("yes", True), ("Yes\u200b", True), ("\uff39es", True), ("Yes not", False), ("Yes.", False)])
-def test_labels_that_look_alike_are_told(label, is_told, tmp_path, capsys):
-    path = tmp_path / "train.csv"
-    path.write_text(f"text,topic\nx,Yes\ny,b\nz,{label}\n", encoding="utf-8")
-    task = own_task("classification", {"train": str(path)}, ["text"], "topic")
-    assert set(discover_labels(task, "train", str(path)).labels) == {"Yes", "b", label}
-    one, other = map(ascii, sorted(["Yes", label]))
-    told = f"{path}: the labels {one} and {other} look alike"
-    assert (told in capsys.readouterr().err) is is_told
+@pytest.mark.parametrize("kind, name, column, labels, said, is_said", [
+    *(("classification", "b", column, ["b", "e", "b"], NAMES.format("b"), column == "1")
+      for column in ("1", "b")),
+    *(("regression", name, "1", ["1", "2", "4.5"], NAMES.format(name), name == "0.5")
+      for name in ("0.5", "stars")),
+    *(("classification", "l", "l", labels, NUMBERS, is_said) for labels, is_said in (
+        (["1.5", "2", "-3e2"], True), (["1", "2"], False), (["1.0", "2.0"], False),
+        (["1.5", "b"], False), (["nan", "1.5"], False))),
+    *(("classification", "l", "l", ["a", "b", label], f"{label!r} is learned as a label", is_said)
+      for label, is_said in (("nan", True), ("#N/A", True), ("None", False))),
+    *(("classification", "l", "l", ["Yes", "b", label],
+       ALIKE.format(*map(ascii, sorted(["Yes", label]))), is_said) for label, is_said in (
+        ("yes", True), ("Yes\u200b", True), ("\uff39es", True), ("Yes not", False),
+        ("Yes.", False)))])
+def test_odd_labels_are_told(tmp_path, capsys, kind, name, column, labels, said, is_said):
+    (tmp_path / "a.csv").write_text(f"t,{name}\n" + "".join(f"x,{label}\n" for label in labels),
+                                    encoding="utf-8")
+    task = own_task(kind, {"train": "a.csv"}, ["t"], column)
+    task = discover_labels(task, "train", str(tmp_path / "a.csv"))
+    assert set(task.labels) == (set(labels) if kind == "classification" else set())
+    assert len(read(task, tmp_path, "train")) == len(labels)
+    assert (said in capsys.readouterr().err) == is_said
 
 
 # IMDB, and tasks in Korean and Chinese
