@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import io
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -76,8 +77,11 @@ class ScoredModel:
             with contextlib.redirect_stdout(io.StringIO()):     # without reports on records
                 self._run = open_run(self._files, flags, self._settings, options, check=lambda
                                      member: [self._check(member, *row) for row in splits.items()])
-        except InputError as error:     # it names the flag of fine-tuning
-            error.args = (str(error).replace("--init_checkpoint", f"--{flag}"),)
+        except InputError as error:     # it names the flags of fine-tuning
+            message = re.sub(r"--do_eval: |,? (or give|or leave out|for) --do_eval"
+                             "(=False| and --do_predict)?", "", str(error))
+            error.args = (message.replace("--init_checkpoint", f"--{flag}").replace(
+                "--predict_file", "--dev_file"),)
             raise
         self._member, = self._run.members
         self.task = self._member.task

@@ -313,14 +313,16 @@ def test_heads_of_other_networks_are_only_switched_off(model, tmp_path, eagerly)
             prune.main(*flags(tmp_path / "model", tmp_path / "out", **{**job, **change}))
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"prune_heads": ["9:1"]}, "--prune_heads: '9:1' names no head; give layer:head"),
-    ({"split": "test"}, "^--split=test: choose from dev, train"),
-    ({"orders": ["importance"]}, "^--orders=importance needs --train_file, the file to train on")])
-def test_what_is_not_there_is_refused_before_records_are_made(model, tmp_path, change, message):
+@pytest.mark.parametrize("file, change, message", [
+    ("dev_file", {"prune_heads": ["9:1"]}, "--prune_heads: '9:1' names no head; give layer:head"),
+    ("dev_file", {"split": "test"}, "^--split=test: choose from dev, train"),
+    ("dev_file", {"orders": ["importance"]}, "^--orders=importance needs --train_file, the file"),
+    ("train_file", {}, "^name a file that has labels with --dev_file.$")])
+def test_what_is_not_there_is_refused_before_records_are_made(
+        model, tmp_path, file, change, message):
     _, job = flags(model, tmp_path, **change)
     with pytest.raises(InputError, match=message):
-        prune.main(TaskFlags(dev_file=str(model / "train.tsv"), task_kind="regression",
+        prune.main(TaskFlags(**{file: str(model / "train.tsv")}, task_kind="regression",
                              text_a_column="sentence1", text_b_column="sentence2",
                              label_column="score"), job)
     assert not list(tmp_path.iterdir())
