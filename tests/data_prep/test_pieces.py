@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from bert_tf import files
-from bert_tf.data.records import jobs, shards
+from bert_tf.data.records import shards
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import writing
@@ -181,38 +181,22 @@ def test_a_damaged_shard_of_a_finished_job_is_made_again(prepare, tmp_path, text
 
 @pytest.mark.parametrize("damage", [flip, pathlib.Path.unlink])
 def test_a_damaged_shard_of_an_unfinished_job_is_made_again(
-        prepare, tmp_path, text, damage, monkeypatch, capsys):
-    prepare(text, piece_bytes=2000, output_file=[str(tmp_path / "whole/r.tfrecord")])
-    expected = content(tmp_path / "whole")
-    save, saved = jobs.FinishedPieces.save, []
-
-    def stop_after_three(self, index, result):
-        save(self, index, result)
-        saved.append(index)
-        if len(saved) == 3:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(jobs.FinishedPieces, "save", stop_after_three)
-        prepare(None, piece_bytes=2000)
+        prepare, tmp_path, unfinished, damage, monkeypatch):
     damage(sorted((tmp_path / "out").glob("*-of-*"))[1])
-    capsys.readouterr()
+    found = made(monkeypatch)
     prepare(None, piece_bytes=2000)
-    assert content(tmp_path / "out") == expected
-    assert "2 of " in capsys.readouterr().out
+    assert found == [1] and content(tmp_path / "out") == unfinished
 
 
-@pytest.mark.parametrize("note", [
-    "[]", '{"shards": [{}], "counts": {}}', '{"result": {"shards": []}, "crc32c": 0}', "{\"a"])
-def test_a_note_that_holds_something_else_is_made_again(prepare, tmp_path, text, note, monkeypatch):
-    prepare(text, piece_bytes=2000, output_file=[str(tmp_path / "whole/r.tfrecord")])
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(jobs.FinishedPieces, "close", lambda self: raise_(KeyboardInterrupt))
-        prepare(None, piece_bytes=2000)
-    (tmp_path / "out/r.manifest.json").unlink()
-    (tmp_path / "out/r.progress/piece-00001.json").write_text(note)
+def test_notes_that_hold_something_else_are_made_again(prepare, tmp_path, unfinished, monkeypatch):
+    first = json.loads((tmp_path / "out/r.progress/piece-00000.json").read_text())
+    first["result"]["counts"] = {}
+    notes = [json.dumps(first), "[]", '{"shards": [{}], "counts": {}}', '{"a', "[" * 100_000]
+    for index, note in enumerate(notes):
+        (tmp_path / f"out/r.progress/piece-{index:05d}.json").write_text(note)
+    found = made(monkeypatch)
     prepare(None, piece_bytes=2000)
-    assert content(tmp_path / "out") == content(tmp_path / "whole")
+    assert found == [*range(len(notes))] and content(tmp_path / "out") == unfinished
 
 
 def raise_(error):
