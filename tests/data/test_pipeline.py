@@ -406,6 +406,9 @@ def test_absent_shards_and_changed_counts_are_refused(tmp_path):
     assert open_records(tmp_path).counts == [3, 3]
     checksum = open_records(tmp_path).identity()["checksum"]
     assert checksum != open_records(*reversed(paths)).identity()["checksum"]
+    write_json(path, {**record, "shards": [{**one, "crc32c": 9} for one in record["shards"]]})
+    assert checksum != open_records(tmp_path).identity()["checksum"]
+    write_json(path, record)
     os.remove(paths[1])
     for pattern in (tmp_path, tmp_path / "*.tfrecord*", tmp_path / "r.tfrecord-*"):
         refusal(lambda at=pattern: open_records(at), f"{path} names {paths[1]}, which is missing")

@@ -142,17 +142,6 @@ def test_points_of_a_grid():
 
 # Submissions
 
-OFFICIAL = {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
-            "AX"}
-SUPER_GLUE = {"BoolQ", "CB", "COPA", "MultiRC", "ReCoRD", "RTE", "WiC", "WSC", "AX-b", "AX-g"}
-
-
-def test_official_names():
-    names = {layout.submission for task in TASKS.values() for layout in task.splits.values()}
-    assert names - {None} == {*(f"{name}.tsv" for name in OFFICIAL),
-                              *(f"{name}.jsonl" for name in SUPER_GLUE)}
-
-
 @pytest.mark.parametrize("task, split, file, first", [
     ("cola", "test", "CoLA.tsv", "1"), ("ax", "test", "AX.tsv", "entailment"),
     ("mnli", "test_mismatched", "MNLI-mm.tsv", "entailment"),
