@@ -144,21 +144,20 @@ def test_every_format_is_read_and_written(source, target, sources, tmp_path, voc
     assert pathlib.Path(weights.vocab_file).read_bytes() == vocab_file.read_bytes()
 
 
-@pytest.mark.parametrize("target", FORMATS)
-def test_training_checkpoints(target, tmp_path):
+def test_training_checkpoints(tmp_path):
     trainer = tiny.trainer(layers=2)
     tiny.save_checkpoint(str(tmp_path), trainer, {}, keep=1)
     trainer.learner.encoder.config.to_json_file(tmp_path / "bert_config.json")
-    account = convert(tmp_path, tmp_path / "out", target)
+    account = convert(tmp_path, tmp_path / "out", "google")
     assert "optimizer and counters, which only a resumed run needs" in account.ignored.values()
     wanted = {name: variable.numpy() for name, variable in variables(trainer.learner).items()}
-    assert_same(values(tmp_path / "out"), encoder_only(wanted) if target == "keras_hub" else wanted)
+    assert_same(values(tmp_path / "out"), wanted)
     file = next(tmp_path.glob("checkpoint-*"))
     content = bytearray(file.read_bytes())
     content[-5] ^= 1
     file.write_bytes(content)
     with pytest.raises(InputError, match="checksum"):
-        convert(tmp_path, tmp_path / "again", target)
+        convert(tmp_path, tmp_path / "again", "google")
 
 
 def test_encoders_and_compiled_models_of_keras(tmp_path):

@@ -339,12 +339,6 @@ def test_hdf5_of_newer_libraries(tmp_path):
     assert hdf5.tensors(path.read_bytes(), str(path))["x/y"].read().tolist() == [0, 1, 2]
 
 
-def test_full_models_of_keras_are_not_read(tmp_path):
-    (tmp_path / "model.h5").touch()
-    with pytest.raises(InputError, match="model.h5 is not read"):
-        checkpoints.read(tmp_path)
-
-
 def test_numbers_that_are_no_weights(tmp_path):
     save_file({"bert.embeddings.word_embeddings.weight": np.zeros((7, 8), "int8")},
               tmp_path / "model.safetensors")

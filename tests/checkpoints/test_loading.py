@@ -1,13 +1,11 @@
 """Checkpoints of every format are loaded, or refused; heads in files of Keras."""
 
-import dataclasses
 import json
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import warnings
 
 import keras
 import ml_dtypes
@@ -193,7 +191,8 @@ def test_an_object_checkpoint_of_something_else_is_refused(tf1):
     assert_refused(tf1, "no place for tensor 'x/", make_learner(config))
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "weights.pkl", "tf_model.h5"])
+@pytest.mark.parametrize("name", [
+    "pytorch_model.bin", "model.pt", "weights.pkl", "tf_model.h5", "model.h5"])
 def test_pickles_are_refused(name, tmp_path):
     (tmp_path / name).write_bytes(b"\x80\x04.")
     for path in (tmp_path, tmp_path / name):
@@ -332,25 +331,8 @@ def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
     assert np.array_equal(tensors["dense/kernel"].read(), encoder.widening.kernel)
 
 
-def test_a_bare_encoder(tmp_path):
-    encoder = learner_of().encoder
-    encoder.save(tmp_path / "model.keras")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = bert_tf.BertEncoder.from_pretrained(tmp_path / "model.keras")
-    assert_same_weights(encoder, again)
-
-
-def test_a_network_without_a_table_of_segments(tmp_path):
-    config = dataclasses.replace(CONFIG, model_type="distilbert", pooler_type="first_token_relu")
-    one, other = (learner_of(bert_tf.Tagging(config, 2), encoder=BertEncoder(config))
-                  for _ in range(2))
-    one.save(tmp_path / "model.keras")
-    assert not checkpoints.load(str(tmp_path / "model.keras"), other).missing
-    assert_same_weights(one, other)
-
-
-@pytest.mark.parametrize("name, sizes", [(name, forms[-1]) for name, forms in FORMS.items()])
+@pytest.mark.parametrize("name, sizes", [*((name, forms[-1]) for name, forms in FORMS.items()),
+                                         ("EncoderConfig", FORMS["EncoderConfig"][2])])
 def test_a_file_tells_the_names_of_its_weights(name, sizes, tmp_path):
     file = tmp_path / "model.keras"
     config = getattr(bert_tf.config, name).from_dict(sizes)
