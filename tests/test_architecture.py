@@ -241,7 +241,6 @@ def loaded_by(code):
 
 def test_importing_costs_nothing():
     heavy = {"tensorflow", "keras", "tensorflow_text", "tensorflow_datasets", "matplotlib", "torch"}
-    assert not loaded_by("import bert_tf") & heavy
     # Flags are read, help is shown and files are looked for before TensorFlow is loaded.
     assert not loaded_by(f"import {', '.join(programs())}") & heavy
 
