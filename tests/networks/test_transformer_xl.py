@@ -75,7 +75,7 @@ def test_segments_with_memory_equal_the_whole_text(weights):
     assert abs(run(weights, steps)[0] - wanted) > 1e-3
 
 
-def test_a_token_sees_nothing_on_its_right(weights):
+def test_a_token_sees_nothing_on_its_right():
     network = XLNet(config())
     ids = records(20)["input_ids"][:1]
     before = np.array(network({"input_ids": ids})["sequence_output"])
@@ -102,7 +102,7 @@ def test_it_is_for_networks_from_left_to_right():
 
 
 @pytest.mark.parametrize("form", ["google", "huggingface"])
-def test_formats_of_xlnet_refuse_it(weights, tmp_path, form):
+def test_formats_of_xlnet_refuse_it(tmp_path, form):
     sizes = config(d_head=4)
     Learner(XLNet(sizes), [StreamLM(sizes)]).save(tmp_path / "model.keras")
     with pytest.raises(InputError, match="directionality is left_to_right"):

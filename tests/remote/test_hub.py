@@ -210,11 +210,6 @@ def test_a_card_names_no_folder_of_the_cache(hub, tmp_path):
     assert f"--input=hf://us/tiny@{COMMIT}\n" in text and place not in text
 
 
-def test_a_bare_name_is_answered_with_what_to_write():
-    with pytest.raises(InputError, match="write hf://OWNER/bert-base-uncased"):
-        checkpoints.read("bert-base-uncased")
-
-
 def test_a_damaged_head_of_a_card_says_nothing(tmp_path):
     card = tmp_path / "README.md"
     for head, licence in (("license: mit", "mit"), ("license: [mit", ""), ("language: en", "")):
