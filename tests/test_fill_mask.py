@@ -225,12 +225,11 @@ def test_a_copy_opens_the_files_from_anywhere(tmp_path, monkeypatch):
     assert pickle.loads(kept).tokenizer.tokenize("a b") == ["a", "b"]
 
 
-def test_what_opens_no_model_is_named(tmp_path):
-    folder = write(tmp_path, Learner(networks.build(CONFIG), [bert_tf.MaskedLM(CONFIG)]))
+def test_what_opens_no_model_is_named(run):
     for given, part in (({"batch_size": 2.5}, "batch_size is 2.5; it must be a whole number"),
                         ({"dtype": "spam"}, "dtype is 'spam'; give"), ({"path": None}, "is None")):
         with pytest.raises(InputError, match=part):
-            FillMask(**{"path": folder, **given})
+            FillMask(**{"path": run, **given})
 
 
 def test_a_model_without_next_sentences_says_so(tmp_path):

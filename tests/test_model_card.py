@@ -89,20 +89,13 @@ def test_a_multi_task_model_names_its_tasks(tmp_path):
         kind = "classification" if labels else "regression"
         SavedTask(Task(name, kind, {}, labels), 16, True, {}, 1).write(str(folder / "tasks" / name))
     (folder / "model.keras").touch()
+    (folder / "bert_config.json").write_text(
+        json.dumps({"hidden_size": 1024, "model_type": "ernie"}))
     text = model_card.card(str(folder))
     assert "- cola: `0`, `1`\n- sts-b: no labels\n" in text
     assert 'bert_tf.Predictor("several", task="cola")    # or sts-b\n' in text
-
-
-def test_the_task_of_a_model_of_several_is_a_model_of_its_sizes(tmp_path):
-    folder = tmp_path / "several" / "tasks" / "cola"
-    folder.mkdir(parents=True)
-    SavedTask(Task("cola", "classification", {}, ("0", "1")), 16, True, {}, 1).write(str(folder))
-    (tmp_path / "several" / "model.keras").touch()
-    (tmp_path / "several" / "bert_config.json").write_text(
-        json.dumps({"hidden_size": 1024, "model_type": "ernie"}))
-    text = model_card.card(str(folder))
-    assert "type ernie, fine-tuned for classification (cola): `hidden_size` 1,024." in text
+    assert "type ernie, fine-tuned for classification (cola): `hidden_size` 1,024." in (
+        model_card.card(str(folder / "tasks" / "cola")))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -155,6 +148,9 @@ def test_a_task_goes_with_its_head(tmp_path, monkeypatch):
     assert seen[0]["predictor"].saved_task.max_seq_length == 8
     assert seen[0]["predictor"]("A text.") == bert_tf.Predictor(mine)("A text.")
     assert isinstance(seen[1]["encoder"], bert_tf.Bert)
+    assert ("    bert-convert-checkpoint \\\n        --input=mine \\\n"
+            "        --output_format=keras \\\n        --output=bare \\\n"
+            "        --leave_out=regression\n") in card
 
 
 @pytest.mark.parametrize("name, task", [
@@ -202,19 +198,3 @@ def test_an_empty_folder_has_a_card_without_sections(tmp_path, monkeypatch):
     text = model_card.card(str(tmp_path / "empty"))
     assert "## Scores" not in text and "## Licence" in text
     assert huggingface_hub.ModelCard(text).data.to_dict() == {"tags": ["bert"]}
-
-
-def test_the_code_of_a_converted_model_runs(tmp_path, monkeypatch):
-    (tmp_path / "base").mkdir()
-    bert_tf.BertEncoder(tiny.config(num_hidden_layers=1)).save(tmp_path / "base" / "model.keras")
-    monkeypatch.chdir(tmp_path)
-    convert_checkpoint.main(convert_checkpoint.ConvertFlags(
-        input="base/model.keras", output="again", output_format="keras", hidden_act="relu",
-        leave_out=["pooler"]))
-    text = (tmp_path / "again" / "README.md").read_text()
-    assert ("    bert-convert-checkpoint \\\n        --input=base/model.keras \\\n        "
-            "--output_format=keras \\\n        --output=again \\\n        --hidden_act=relu \\\n"
-            "        --leave_out=pooler\n") in text
-    seen = {}
-    exec(re.search(r"```python\n(.*?)```", text, re.S)[1], seen)
-    assert isinstance(seen["encoder"], bert_tf.Bert)
