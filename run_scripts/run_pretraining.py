@@ -26,7 +26,7 @@ from bert_tf.training.growth import StackSettings
 from bert_tf.training.settings import TrainSettings
 from run_scripts.pretraining.flags import (
     PretrainingFlags,
-    compare_teacher,
+    compare_vocabularies,
     find_tokenizer,
     keep_model_files,
     read_network,
@@ -152,7 +152,7 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
         stages = training.growth.plan(settings, stack, config,
                                       lambda sizes: learner.configs(sizes, own))
     tokenizer = find_tokenizer(job)
-    compare_teacher(tokenizer, terms, job.setting("teacher", ""))
+    compare_vocabularies(tokenizer, _models(job, terms))
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)
@@ -174,6 +174,14 @@ def main(job: PretrainingFlags, settings: TrainSettings, stack: StackSettings | 
                     recipe.learner).of_terms(config, terms, dtype, own),
                 strategy, records, eval_records, begin if training.is_chief(strategy) else None)
         return trainer
+
+
+def _models(job, terms):
+    """The models that read the records' ids, {flag: path}, "" for none."""
+    models = {"init_checkpoint": job.init_checkpoint}
+    if not any(term.objective == "WeightProjection" for term in terms):     # of weights alone
+        models["teacher"] = job.setting("teacher", "")
+    return models
 
 
 def _keep(job, settings, tokenizer, config, records):

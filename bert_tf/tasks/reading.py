@@ -116,7 +116,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
     if len(seen) < task.kind.least_labels or None in seen:
         held = counted(len(seen - {None}), "label")
         raise InputError(f"{path}: its label column holds only {held}; name another column with "
-                         "--label_column, or give all labels with --labels.")
+                         "--label_column, or give all labels with --labels; in TextModel.fit, "
+                         "with label_names.")
     try:
         labels = sorted(seen, key=lambda label: (int(label), label))
     except ValueError:

@@ -284,20 +284,20 @@ def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
     return tokenizer
 
 
-def compare_teacher(tokenizer: Tokenizer | None, terms: Sequence[recipes.Term],
-                    teacher: str) -> None:
-    """Warns of a teacher in whose folder the vocabulary differs from the records', although it
-    reads their ids, which it does unless its weights alone are compared."""
-    own = teacher and find_vocabulary(teacher)
-    if not (own and tokenizer) or any(term.objective == "WeightProjection" for term in terms):
-        return
-    with contextlib.suppress(InputError):       # of a vocabulary that can't be read here
-        pairs = zip(open_tokenizer(own).vocabulary.tokens, tokenizer.vocabulary.tokens)
-        for index, (other, token) in enumerate(pairs):
-            if other != token:
-                print(f"warning: --teacher={teacher} has {other!r} as token {index}, but the "
-                      f"records have {token!r}, so the teacher reads other words", flush=True)
-                return
+def compare_vocabularies(tokenizer: Tokenizer | None, models: dict[str, str]) -> None:
+    """Warns of a model, {flag: its folder or a file in it}, in whose folder the vocabulary differs
+    from the records', although it reads their ids. A free token may have become a word."""
+    for flag, path in models.items():
+        own = path and find_vocabulary(path if is_folder(path) else os.path.dirname(path))
+        if not (own and tokenizer):
+            continue
+        with contextlib.suppress(InputError):       # of a vocabulary that can't be read here
+            pairs = zip(open_tokenizer(own).vocabulary.tokens, tokenizer.vocabulary.tokens)
+            for index, (other, token) in enumerate(pairs):
+                if other != token and not other.startswith("[unused"):
+                    print(f"warning: --{flag}={path} has {other!r} as token {index}, but the "
+                          f"records have {token!r}, so the model reads other words", flush=True)
+                    break
 
 
 def keep_model_files(tokenizer: Tokenizer | None, config: Sizes, folder: str) -> None:

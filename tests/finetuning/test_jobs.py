@@ -225,7 +225,9 @@ def test_a_task_and_a_folder_must_be_given(task, output_dir):
 def test_errors_of_fit_name_its_arguments(folder):
     model = bert_tf.TextModel.from_pretrained(folder / "model")
     given = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 6}
-    model.fit(["a", "b"] * 2, ["x", "y"] * 2, **given)
+    with pytest.raises(InputError, match="^texts and labels: its .* 1 label; .* with label_names"):
+        model.fit(["a", "b"], ["x", "x"], **given)
+    model.fit(["a", "b"], ["x", "x"], label_names=["x", "y"], **given)
     with pytest.raises(InputError, match="^texts and labels, line 2: label 'z' is none of x, y"):
         model.fit(["a", "b"], ["x", "z"], **given, keep_head=True)
     with pytest.raises(InputError, match="^dev_texts and dev_labels, line 1: label 'z' is none"):

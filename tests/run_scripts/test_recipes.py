@@ -308,6 +308,18 @@ def test_a_teacher_with_other_tokens_is_told(
                     name == "other" and case != "small_vocabulary")
 
 
+def test_weights_with_other_tokens_are_told(
+        records, options_of, whole, train, tmp_path, monkeypatch, capsys):
+    """A vocabulary of the same size; a free token of the model may be a word of the records."""
+    monkeypatch.setattr("bert_tf.training.train.Run.train", lambda run: None)
+    told = shutil.copytree(whole("bert")[0], tmp_path / "told")
+    for rest in (["[unused0]", *TOKENS[10:]], TOKENS[:8:-1]):
+        (told / "vocab.txt").write_text("\n".join([*TOKENS[:9], *rest]) + "\n")
+        train(records("bert"), **options_of("bert"), init_checkpoint=str(told))
+        assert (f"warning: --init_checkpoint={told} has {rest[0]!r} as token 9, but the records "
+                f"have {TOKENS[9]!r}" in capsys.readouterr().out) == (rest[0] == TOKENS[-1])
+
+
 def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
     """A run that was stopped while it trained the first layer ends as one that was not."""
     recipe = recipes.find("mobilebert_transfer")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import objectives
 from bert_tf.bert.objective import MaskedLM, SentencePrediction
 from bert_tf.config import EncoderConfig
@@ -245,6 +246,20 @@ def test_compile_refuses_losses_and_is_as_before(wrong):
         learner.compile("sgd", metrics=["accuracy"], run_eagerly=True)
         found.append(learner.fit(batch, labels, verbose=0).history)
     assert found[0] == found[1] and set(found[0]) == {"loss", "accuracy"}
+
+
+@pytest.mark.filterwarnings("error:.compile")
+@pytest.mark.parametrize("optimizer", [lambda: bert_tf.AdamWeightDecay(0.1), lambda: "adam"])
+def test_a_saved_learner_continues_as_it_would_have(optimizer, tmp_path):
+    learner, batch = classifier()
+    labels, path = np.array([1, 0, 2, 1]), tmp_path / "learner.keras"
+    learner.compile(optimizer(), metrics=["accuracy"], run_eagerly=True)
+    learner.fit(batch, labels, verbose=0)
+    learner.save(path)
+    loaded = keras.models.load_model(path)
+    histories = [each.fit(batch, labels, epochs=2, verbose=0).history for each in (learner, loaded)]
+    assert histories[0] == histories[1] and set(histories[0]) == {"loss", "accuracy"}
+    assert all(map(np.array_equal, learner.get_weights(), loaded.get_weights()))
 
 
 def test_keras_leaves_the_sentence_of_an_error_as_it_is():

@@ -107,8 +107,9 @@ class RecordFiles:
                                  f"({self.paths[0]}); give --{name}={size}.")
         if not has_rows(vocab_size, self.format.vocab_size or vocab_size):
             raise InputError(
-                f"vocab_size is {vocab_size} in --bert_config_file, but the records of --{flag} "
-                f"were made with {self.format.vocab_size} tokens; change vocab_size.")
+                f"vocab_size is {vocab_size} in the model's configuration, but the records of "
+                f"--{flag} were made with {self.format.vocab_size} tokens; make them with the "
+                "model's vocabulary, or change vocab_size of a new model.")
         known = dataclasses.replace(self, format=dataclasses.replace(
             self.format, vocab_size=vocab_size, num_labels=num_labels))
         known.locate_damage(_SAMPLE)

@@ -19,6 +19,7 @@ class TrainsByKeras:
 
     objectives: list
     measure_logits: Any
+    optimizer: Any
     total_loss: Any
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, loss_weights: Any = None,
@@ -35,6 +36,11 @@ class TrainsByKeras:
                                  f"own; leave out {name} in compile.")
         super().compile(optimizer, None, None, *args, **kwargs)     # type: ignore[misc]
         self._check_rounding()
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded Learner; Keras leaves out classes with a `compile` of their own."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     def _check_rounding(self):
         """Keras corrects a bias by 1 - beta_2 ** step in the type of a weight; 0.999 is 1 in
