@@ -43,6 +43,9 @@ class SpanOptions:
 
     def check(self, layout: Layout) -> None:
         """Raises InputError for values that cannot work in sequences of this layout."""
+        if self.doc_stride < 1 or self.max_query_length < 1:
+            raise InputError(f"--doc_stride is {self.doc_stride} and --max_query_length "
+                             f"{self.max_query_length}; both must be at least 1.")
         special = layout.special(pair=True)
         least = self.max_query_length + special + 1
         if self.max_seq_length < least:

@@ -329,7 +329,7 @@ def test_what_is_not_there_is_refused_before_records_are_made(
 
 
 def test_errors_name_the_flag_of_the_command(model, tmp_path, monkeypatch):
-    def refuse(*given):
+    def refuse(*given, check):
         raise InputError("the model knows other labels; name another --init_checkpoint.")
 
     monkeypatch.setattr("run_scripts.finetuning.scoring.open_run", refuse)
